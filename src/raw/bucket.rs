@@ -1,0 +1,316 @@
+//! One cache line of the table: a control word and seven slot words. The only file which does atomics on them: every
+//! method is one edge of the state diagrams in `raw`, and the bit layouts do not leave this file.
+
+use super::{
+    store::Location,
+    tag::{Hash, Tag},
+};
+use crate::sync::{AtomicU64, Ordering};
+use std::fmt;
+
+/// Slots in a bucket; fewer under the model checker, where two are enough to fill, pass and wrap.
+pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
+
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    ctrl: AtomicU64,
+    slots: [AtomicU64; SLOTS],
+}
+
+impl Bucket {
+    #[cfg(any(loom, test))]
+    pub(super) fn new() -> Self {
+        Self {
+            ctrl: AtomicU64::new(0),
+            slots: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// The control word now.
+    #[inline]
+    pub(super) fn ctrl(&self) -> Ctrl {
+        // ORDERING: E2 with `announce`, E3 with `close`.
+        Ctrl(self.ctrl.load(Ordering::Acquire))
+    }
+
+    /// Slot `slot` now.
+    #[inline]
+    pub(super) fn load(&self, slot: usize) -> Word {
+        // ORDERING: E1 with `publish` and `replace`, E6 with `replace` and `bury`.
+        Word(self.slots[slot].load(Ordering::Acquire))
+    }
+
+    /// S1: vacant -> live. The word met instead, if another thread was first.
+    #[inline]
+    pub(super) fn publish(&self, slot: usize, new: Word) -> Result<(), Word> {
+        debug_assert!(new.is_live() && !new.is_frozen());
+        self.exchange(slot, Word::VACANT, new)
+    }
+
+    /// S2: live -> live, same key.
+    #[inline]
+    pub(super) fn replace(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
+        debug_assert!(old.is_live() && !old.is_frozen());
+        debug_assert!(new.is_live() && new.hash() == old.hash() && !new.is_frozen());
+        self.exchange(slot, old, new)
+    }
+
+    /// S3: live -> tombstone.
+    #[inline]
+    pub(super) fn bury(&self, slot: usize, old: Word) -> Result<(), Word> {
+        debug_assert!(old.is_live() && !old.is_frozen());
+        self.exchange(slot, old, old.to_tombstone())
+    }
+
+    #[inline]
+    fn exchange(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
+        // ORDERING: success is the releasing half of E1 (the node) and E6 (what this thread knows of MOVED); failure
+        // is a `load`.
+        self.slots[slot]
+            .compare_exchange(old.0, new.0, Ordering::Release, Ordering::Acquire)
+            .map(drop)
+            .map_err(Word)
+    }
+
+    /// S4: any -> the same, frozen. Returns the word without the mark; nothing changes it any more.
+    #[inline]
+    pub(super) fn freeze(&self, slot: usize) -> Word {
+        // ORDERING: E6, the observing half. Releases nothing of its own.
+        let old = self.slots[slot].fetch_or(Word::FROZEN, Ordering::Acquire);
+        Word(old & !Word::FROZEN)
+    }
+
+    /// C1: shows the tag of a slot that is not vacant. Anybody may, any number of times.
+    #[inline]
+    pub(super) fn announce(&self, slot: usize, tag: Tag) {
+        let bits = u64::from(tag.to_byte()) << Ctrl::tag_shift(slot);
+        // ORDERING: E2: who sees the tag sees the slot filled.
+        self.ctrl.fetch_or(bits, Ordering::Release);
+    }
+
+    /// C2: every entry of this bucket is in the next table. Whether this call was the one that said so.
+    pub(super) fn close(&self) -> bool {
+        // ORDERING: E3: who sees the mark sees the copies, and all that the copier saw.
+        let old = self.ctrl.fetch_or(Ctrl::MOVED, Ordering::Release);
+        old & Ctrl::MOVED == 0
+    }
+
+    /// Whether no slot is vacant, so that paths lead on to the next bucket.
+    pub(super) fn is_full(&self) -> bool {
+        !self.load(SLOTS - 1).is_vacant()
+    }
+}
+
+/// A decoded control word: bit 0 is MOVED, byte `1 + i` is the tag of slot `i`, 0 while it is not announced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ctrl(u64);
+
+impl Ctrl {
+    const MOVED: u64 = 1;
+    /// The top bit of each tag byte.
+    const TOPS: u64 = {
+        let (mut tops, mut slot) = (0, 0);
+        while slot < SLOTS {
+            tops |= 0x80 << Self::tag_shift(slot);
+            slot += 1;
+        }
+        tops
+    };
+    const LOWS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+    const fn tag_shift(slot: usize) -> u32 {
+        8 * (slot as u32 + 1)
+    }
+
+    #[inline]
+    pub(super) fn is_moved(self) -> bool {
+        self.0 & Self::MOVED != 0
+    }
+
+    /// The slots which show `tag`. Exact: the usual shorter zero-byte test may also report a slot which is not yet
+    /// announced, and then a reader could see an entry that a later reader does not.
+    #[inline]
+    pub(super) fn matching(self, tag: Tag) -> Slots {
+        Self::zero_bytes(self.0 ^ (u64::from(tag.to_byte()) * 0x0101_0101_0101_0101))
+    }
+
+    /// The slots which are not announced.
+    #[inline]
+    pub(super) fn unannounced(self) -> Slots {
+        Self::zero_bytes(self.0)
+    }
+
+    /// The slots which are.
+    #[inline]
+    pub(super) fn announced(self) -> Slots {
+        Slots(Self::zero_bytes(self.0).0 ^ Self::TOPS)
+    }
+
+    #[inline]
+    fn zero_bytes(x: u64) -> Slots {
+        let low_part_not_zero = (x & Self::LOWS) + Self::LOWS;
+        Slots(!(low_part_not_zero | x | Self::LOWS) & Self::TOPS)
+    }
+}
+
+/// A set of slots of one bucket, lowest first.
+#[derive(Clone, Copy)]
+pub(super) struct Slots(u64);
+
+impl Slots {
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let slot = self.0.trailing_zeros() as usize / 8 - 1;
+        self.0 &= self.0 - 1;
+        Some(slot)
+    }
+}
+
+/// A decoded slot word: `hash (30) | FROZEN (1) | location (33)`. Location 0 is vacant, 1 a tombstone (which keeps its
+/// hash, so that its tag stays derivable), all others name a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Word(u64);
+
+impl Word {
+    const VACANT: Self = Self(0);
+    const TOMBSTONE: u64 = 1;
+    const FROZEN: u64 = 1 << Location::BITS;
+    const LOCATION: u64 = Self::FROZEN - 1;
+    const HASH_SHIFT: u32 = Location::BITS + 1;
+
+    #[inline]
+    pub(super) fn live(hash: Hash, location: Location) -> Self {
+        Self(u64::from(hash.to_bits()) << Self::HASH_SHIFT | location.to_bits())
+    }
+
+    #[inline]
+    fn to_tombstone(self) -> Self {
+        Self(self.0 & !Self::LOCATION | Self::TOMBSTONE)
+    }
+
+    #[inline]
+    pub(super) fn is_vacant(self) -> bool {
+        self.0 & Self::LOCATION == 0
+    }
+
+    #[inline]
+    pub(super) fn is_live(self) -> bool {
+        self.0 & Self::LOCATION > Self::TOMBSTONE
+    }
+
+    #[inline]
+    pub(super) fn is_frozen(self) -> bool {
+        self.0 & Self::FROZEN != 0
+    }
+
+    #[inline]
+    pub(super) fn hash(self) -> Hash {
+        Hash::from_bits((self.0 >> Self::HASH_SHIFT) as u32)
+    }
+
+    /// Whether this is an entry with all of these hash bits: only then is its key worth a look.
+    #[inline]
+    pub(super) fn is_live_with(self, hash: Hash) -> bool {
+        self.hash() == hash && self.is_live()
+    }
+
+    /// Where the node of a live word is.
+    #[inline]
+    pub(super) fn location(self) -> Location {
+        debug_assert!(self.is_live());
+        Location::from_bits(self.0 & Self::LOCATION)
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match () {
+            () if self.is_vacant() => "vacant",
+            () if self.is_live() => "live",
+            () => "tombstone",
+        };
+        write!(f, "{state}({:#x}, frozen: {})", self.0, self.is_frozen())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn word(hash: u32, location: u64) -> Word {
+        Word::live(Hash::from_bits(hash), Location::from_bits(location))
+    }
+
+    const A: u64 = 1 << 25;
+    const B: u64 = A + 1;
+
+    #[test]
+    fn a_vacant_slot_takes_one_word_and_shows_the_winner_to_the_loser() {
+        let bucket = Bucket::new();
+        assert_eq!(bucket.publish(0, word(7, A)), Ok(()));
+        assert_eq!(bucket.publish(0, word(9, B)), Err(word(7, A)));
+        assert_eq!(bucket.load(0), word(7, A));
+    }
+
+    #[test]
+    fn a_buried_slot_keeps_its_hash_and_never_takes_a_word_again() {
+        let bucket = Bucket::new();
+        bucket.publish(0, word(7, A)).unwrap();
+        bucket.replace(0, word(7, A), word(7, B)).unwrap();
+        assert!(bucket.bury(0, word(7, A)).is_err());
+        bucket.bury(0, word(7, B)).unwrap();
+        let tombstone = bucket.load(0);
+        assert!(!tombstone.is_live() && !tombstone.is_vacant());
+        assert_eq!(tombstone.hash(), Hash::from_bits(7));
+        assert_eq!(bucket.publish(0, word(7, A)), Err(tombstone));
+    }
+
+    #[test]
+    fn a_frozen_slot_refuses_every_change() {
+        let bucket = Bucket::new();
+        bucket.publish(0, word(7, A)).unwrap();
+        assert_eq!(bucket.freeze(0), word(7, A));
+        assert!(bucket.freeze(1).is_vacant());
+        assert!(bucket.replace(0, word(7, A), word(7, B)).is_err());
+        assert!(bucket.bury(0, word(7, A)).is_err());
+        let met = bucket.publish(1, word(8, B)).unwrap_err();
+        assert!(met.is_vacant() && met.is_frozen());
+        assert!(bucket.load(0).is_live_with(Hash::from_bits(7)));
+    }
+
+    #[test]
+    fn a_bucket_is_closed_once() {
+        let bucket = Bucket::new();
+        assert!(bucket.close());
+        assert!(!bucket.close());
+        assert!(bucket.ctrl().is_moved());
+    }
+
+    #[test]
+    fn tags_match_exactly_and_only_where_announced() {
+        // Byte 1 below a match is what the inexact test takes for a match.
+        for byte in 0..=255u32 {
+            let bucket = Bucket::new();
+            let tag = Hash::from_bits(byte).tag();
+            bucket.announce(0, tag);
+            bucket.announce(2, tag);
+            bucket.close();
+            let ctrl = bucket.ctrl();
+            assert_eq!(ctrl.matching(tag).collect::<Vec<_>>(), [0, 2]);
+            assert_eq!(ctrl.unannounced().collect::<Vec<_>>(), [1, 3, 4, 5, 6]);
+            assert_eq!(ctrl.announced().collect::<Vec<_>>(), [0, 2]);
+        }
+    }
+}

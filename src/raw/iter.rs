@@ -1,0 +1,157 @@
+//! Iteration in the order of the hashes.
+//!
+//! All entries with one home lie on one path, and a hash never changes: so a position in the space of hashes stays
+//! meaningful while tables come and go. One step reads the path of one home bucket; if a bucket of it was MOVED, it moves
+//! the whole path and reads the next table instead, where those entries then are. Each hash is in exactly one step: a key
+//! that is present all the time is seen once, and no key is seen twice.
+
+use super::{
+    bucket::Word,
+    root::Session,
+    store::Pair,
+    table::{Place, Table},
+    tag::Hash,
+};
+use std::{ops::Range, ptr};
+
+/// A position between two steps, and what the last step found.
+pub(super) struct Cursor {
+    /// The hashes below were seen.
+    position: u32,
+    /// Live words, last first, of buckets that were not MOVED.
+    found: Vec<Word>,
+}
+
+impl Cursor {
+    fn new() -> Self {
+        Self {
+            position: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// The next entry and its hash. The same session in every call: its pin protects what was found.
+    fn next_hashed<'s, K, V>(
+        &mut self,
+        session: &'s Session<'_, K, V>,
+    ) -> Option<(Hash, &'s Pair<K, V>)> {
+        loop {
+            if let Some(word) = self.found.pop() {
+                // SAFETY: `scan` found it live in a bucket that was not MOVED (I8).
+                return Some((word.hash(), unsafe { session.pair(word) }));
+            }
+            self.step(session)?;
+        }
+    }
+
+    fn next<'s, K, V>(&mut self, session: &'s Session<'_, K, V>) -> Option<(&'s K, &'s V)> {
+        let (_, Pair { key, value }) = self.next_hashed(session)?;
+        Some((key, value))
+    }
+
+    /// Reads the entries of one home bucket. `None` at the end.
+    fn step<K, V>(&mut self, session: &Session<'_, K, V>) -> Option<()> {
+        if self.position >= Hash::END {
+            return None;
+        }
+        let mut table = session.root()?;
+        let start = Hash::from_bits(self.position);
+        loop {
+            let hashes = table.home_range(start);
+            let end = hashes.end;
+            match scan(table, hashes) {
+                Some(found) => {
+                    (self.found, self.position) = (found, end);
+                    return Some(());
+                }
+                None => table = session.move_path(table, start),
+            }
+        }
+    }
+}
+
+/// The live words with `hashes`, all of one home; `None` if a bucket of the path is MOVED.
+fn scan(table: &Table, hashes: Range<u32>) -> Option<Vec<Word>> {
+    let mut found = Vec::new();
+    for bucket in table.path(Hash::from_bits(hashes.start)) {
+        let ctrl = bucket.ctrl();
+        if ctrl.is_moved() {
+            return None;
+        }
+        for slot in ctrl.announced() {
+            let word = bucket.load(slot);
+            if word.is_live() && hashes.contains(&word.hash().to_bits()) {
+                found.push(Place::new(bucket, slot, word));
+            }
+        }
+        if !ctrl.unannounced().is_empty() {
+            break;
+        }
+    }
+    // A key may have been removed after its slot was read and inserted again in a later one, which was read, too: its
+    // first slot shows a tombstone by now.
+    let still_there = found.into_iter().rev().filter(|place| place.is_live());
+    Some(still_there.map(|place| place.word).collect())
+}
+
+/// Yields the entries of a borrowed session.
+pub(crate) struct Iter<'s, K, V> {
+    session: &'s Session<'s, K, V>,
+    cursor: Cursor,
+}
+
+impl<'s, K, V> Iter<'s, K, V> {
+    pub(crate) fn new(session: &'s Session<'_, K, V>) -> Self {
+        Self {
+            session,
+            cursor: Cursor::new(),
+        }
+    }
+}
+
+impl<'s, K, V> Iterator for Iter<'s, K, V> {
+    type Item = (&'s K, &'s V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.cursor.next(self.session)
+    }
+}
+
+/// Owns its session, and lends one entry at a time.
+pub(crate) struct OwnedIter<'m, K, V> {
+    session: Session<'m, K, V>,
+    cursor: Cursor,
+}
+
+impl<'m, K, V> OwnedIter<'m, K, V> {
+    pub(crate) fn new(session: Session<'m, K, V>) -> Self {
+        Self {
+            session,
+            cursor: Cursor::new(),
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(&K, &V)> {
+        self.cursor.next(&self.session)
+    }
+}
+
+impl<K, V> Session<'_, K, V> {
+    /// Exact: the sum of the counts may be zero for a moment while entries come and go.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts().live == 0 && Iter::new(self).next().is_none()
+    }
+
+    /// Removes every entry that `keep` rejects. An entry which is replaced meanwhile is asked about again.
+    pub(crate) fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool)
+    where
+        K: Eq,
+    {
+        let mut cursor = Cursor::new();
+        while let Some((hash, Pair { key, value })) = cursor.next_hashed(self) {
+            if !keep(key, value) {
+                self.remove_if(hash, |k| k == key, |k, v| ptr::eq(v, value) || !keep(k, v));
+            }
+        }
+    }
+}

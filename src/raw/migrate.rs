@@ -1,0 +1,310 @@
+//! From one table to the next: growing, purging tombstones and shrinking are the same.
+//!
+//! A bucket is moved by anybody, any number of times, with the same result; so nobody waits for a helper who stopped. A
+//! copier that finds no room in the next table, or finds it moving on itself, is [`Blocked`] until the path there is
+//! moved: [`Session::drive`] does that first and then begins again. That is a loop, not a recursion: the chain of
+//! tables may be long.
+
+use super::{
+    bucket::{Bucket, SLOTS, Word},
+    root::Session,
+    table::{Table, Walk},
+    tag::Hash,
+};
+
+/// The path of `hash` in `table` must be moved before a copier can go on.
+#[derive(Clone, Copy)]
+struct Blocked<'g> {
+    table: &'g Table,
+    hash: Hash,
+}
+
+impl Table {
+    /// Slots that may be used before it is time for the next table.
+    pub(super) fn limit(&self) -> usize {
+        limit(self.slots())
+    }
+
+    /// The size of the next table for `live` entries: larger if a good part of the used slots is live; else of the same
+    /// size or smaller, to get rid of tombstones. How long probes are does not count: with hashes that collide, growing
+    /// would not shorten them.
+    fn next_bits(&self, live: usize) -> u32 {
+        if live >= self.slots() / 8 * 3 {
+            let step = if self.bits() < 8 { 2 } else { 1 };
+            return (self.bits() + step).min(Self::MAX_BITS);
+        }
+        (0..self.bits())
+            .find(|&bits| live <= (SLOTS << bits) / 8 * 3)
+            .unwrap_or(self.bits())
+    }
+}
+
+/// Three quarters.
+fn limit(slots: usize) -> usize {
+    slots - slots.div_ceil(4)
+}
+
+/// The size of a table that holds `entries` without a migration.
+///
+/// # Panics
+/// With "capacity overflow".
+fn bits_for(entries: usize) -> u32 {
+    let fits = |bits: &u32| limit(SLOTS << bits) >= entries;
+    (0..=Table::MAX_BITS).find(fits).expect("capacity overflow")
+}
+
+impl<K, V> Session<'_, K, V> {
+    /// The first table of a map that has none.
+    #[cold]
+    pub(super) fn first_table(&self) -> &Table {
+        self.map
+            .install_root(Table::new(0, self.counts().removed), &self.guard)
+    }
+
+    /// After an entry came or went: does a share of the migration that is going on, or looks whether it is time for one.
+    #[inline]
+    pub(super) fn after_change(&self) {
+        let Some(root) = self.root() else { return };
+        if root.next(&self.guard).is_some() {
+            return self.help(root);
+        }
+        let bits = root.bits();
+        let due = self.lease().local(|local| {
+            let due = local.reviewed_bits != bits || local.until_review == 0;
+            local.until_review = local.until_review.wrapping_sub(1);
+            due
+        });
+        if due {
+            self.review(root);
+        }
+    }
+
+    /// Compares the used slots with the size of the table.
+    #[cold]
+    fn review(&self, table: &Table) {
+        let counts = self.counts();
+        let tombstones = counts.removed.wrapping_sub(table.removed_before);
+        let used = counts.live.saturating_add(tombstones);
+        let slots = table.slots();
+        // A table that was filled and emptied again; one that was reserved is left alone.
+        let is_deserted = tombstones >= slots / 8 && counts.live < slots / 16;
+        if (used >= table.limit() || is_deserted) && table.claim_allocation() {
+            self.migrate(table, table.next_bits(counts.live));
+        }
+        // All stripes together may use half of the room before all of them look again.
+        let room = table.limit().saturating_sub(used).min(slots / 16) / (2 * counts.stripes.max(1));
+        self.lease().local(|local| {
+            local.reviewed_bits = table.bits();
+            local.until_review = room;
+        });
+    }
+
+    /// Begins to move `table`, after all older ones are done with: so the chain of tables stays short.
+    fn migrate(&self, table: &Table, bits: u32) {
+        while let Some(root) = self.root() {
+            if std::ptr::eq(root, table) || root.next(&self.guard).is_none() {
+                break;
+            }
+            self.finish(root);
+        }
+        if table.next(&self.guard).is_none() {
+            table.install(Table::new(bits, self.counts().removed), &self.guard);
+        }
+        self.help(table);
+    }
+
+    /// Makes room for `additional` more entries, in one go.
+    pub(crate) fn reserve(&self, additional: usize) {
+        let entries = self
+            .counts()
+            .live
+            .checked_add(additional)
+            .expect("capacity overflow");
+        let bits = bits_for(entries);
+        self.map.store.reserve(entries, &self.guard);
+        if self.root().is_none() {
+            self.map
+                .install_root(Table::new(bits, self.counts().removed), &self.guard);
+        }
+        while let Some(table) = self.newest().filter(|table| table.bits() < bits) {
+            self.migrate(table, bits);
+        }
+        self.finish_all();
+    }
+
+    /// Moves to the smallest table that holds all entries, and gives back what is not in use.
+    pub(crate) fn shrink_to_fit(&self) {
+        self.finish_all();
+        if let Some(table) = self.newest() {
+            let bits = bits_for(self.counts().live);
+            if bits < table.bits() {
+                self.migrate(table, bits);
+                self.finish_all();
+            }
+        }
+        self.trim();
+    }
+
+    /// Finishes every migration that is going on.
+    fn finish_all(&self) {
+        while let Some(root) = self.root().filter(|root| root.next(&self.guard).is_some()) {
+            self.finish(root);
+        }
+    }
+
+    /// Moves every bucket, whatever other helpers do, and lets the next table be the root.
+    fn finish<'s>(&'s self, table: &'s Table) {
+        for chunk in table.buckets().chunks(64) {
+            self.drive(|| self.try_move(table, chunk.iter(), |_| false));
+        }
+        self.promote(table);
+    }
+
+    /// Moves some buckets.
+    fn help<'s>(&'s self, table: &'s Table) {
+        if table.is_moved() {
+            return self.promote(table);
+        }
+        let chunk = &table.buckets()[table.claim_chunk()];
+        self.drive(|| self.try_move(table, chunk.iter(), |_| false));
+    }
+
+    /// Moves the path of `hash` and some more; the table in which to go on.
+    #[cold]
+    pub(super) fn leave<'s>(&'s self, table: &'s Table, hash: Hash) -> &'s Table {
+        let next = self.next_of(table);
+        self.move_path(table, hash);
+        self.help(table);
+        next
+    }
+
+    /// Moves every bucket of the path: from now on the next table decides about `hash`. Returns that table.
+    pub(super) fn move_path<'s>(&'s self, table: &'s Table, hash: Hash) -> &'s Table {
+        self.drive(|| self.try_move_path(Blocked { table, hash }));
+        self.next_of(table)
+    }
+
+    /// Repeats `attempt` until it is not blocked, and moves what it was blocked by, and what that was blocked by.
+    fn drive<'s>(&'s self, attempt: impl Fn() -> Result<(), Blocked<'s>>) {
+        while let Err(mut blocked) = attempt() {
+            // Each table is younger than the one before, and a moved path blocks nobody again: this ends.
+            while let Err(deeper) = self.try_move_path(blocked) {
+                blocked = deeper;
+            }
+        }
+    }
+
+    fn try_move_path<'s>(
+        &'s self,
+        Blocked { table, hash }: Blocked<'s>,
+    ) -> Result<(), Blocked<'s>> {
+        // Once a bucket is moved, whether it is full is settled.
+        self.try_move(table, table.path(hash), |bucket| !bucket.is_full())
+    }
+
+    /// Moves bucket after bucket, until after one which is the `last`.
+    fn try_move<'s>(
+        &'s self,
+        table: &'s Table,
+        buckets: impl Iterator<Item = &'s Bucket>,
+        last: impl Fn(&Bucket) -> bool,
+    ) -> Result<(), Blocked<'s>> {
+        let next = self.next_of(table);
+        let mut closed = 0;
+        let mut outcome = Ok(());
+        for bucket in buckets {
+            match self.try_move_bucket(bucket, next) {
+                Ok(first) => closed += usize::from(first),
+                Err(blocked) => {
+                    outcome = Err(blocked);
+                    break;
+                }
+            }
+            if last(bucket) {
+                break;
+            }
+        }
+        if closed > 0 {
+            table.count_moved(closed);
+            if table.is_moved() {
+                self.promote(table);
+            }
+        }
+        outcome
+    }
+
+    /// Freezes the slots, copies the live words, closes the bucket. Whether this call closed it. Touches no node and runs no
+    /// user code.
+    fn try_move_bucket<'s>(
+        &'s self,
+        bucket: &Bucket,
+        next: &'s Table,
+    ) -> Result<bool, Blocked<'s>> {
+        if bucket.ctrl().is_moved() {
+            return Ok(false);
+        }
+        for slot in 0..SLOTS {
+            let word = bucket.freeze(slot);
+            if word.is_vacant() {
+                // Later slots cannot be reached: every inserter stops here.
+                break;
+            }
+            if word.is_live() {
+                self.copy(word, bucket, next)?;
+            }
+        }
+        Ok(bucket.close())
+    }
+
+    /// Sees to it that `word`, frozen in `source`, is in `dest` or a table after it, unless `source` is closed already: then
+    /// it was there, and may have been changed since. (I10)
+    fn copy<'s>(
+        &'s self,
+        word: Word,
+        source: &Bucket,
+        mut dest: &'s Table,
+    ) -> Result<(), Blocked<'s>> {
+        let hash = word.hash();
+        let same = |met: Word| met.location() == word.location();
+        loop {
+            match dest.walk(hash, Some(word), same, || !source.ctrl().is_moved()) {
+                Walk::Met(_) | Walk::Placed | Walk::Absent => return Ok(()),
+                Walk::Leave => {
+                    let next = self.next_of(dest);
+                    if !dest.path_is_moved(hash) {
+                        return Err(Blocked { table: dest, hash });
+                    }
+                    dest = next;
+                }
+            }
+        }
+    }
+
+    /// The next table, made now if need be: `table` is full, or moving.
+    fn next_of<'s>(&'s self, table: &'s Table) -> &'s Table {
+        match table.next(&self.guard) {
+            Some(next) => next,
+            None => self.force_next(table),
+        }
+    }
+
+    #[cold]
+    fn force_next<'s>(&'s self, table: &'s Table) -> &'s Table {
+        let counts = self.counts();
+        let bits = table.next_bits(counts.live);
+        table.install(Table::new(bits, counts.removed), &self.guard)
+    }
+
+    /// Lets the root go on past `table`, every bucket of which is MOVED, and past those behind it of which that is true.
+    ///
+    /// If `table` is not the root yet, whoever promotes the one before goes on; should both miss each other, the next
+    /// writer that passes does it.
+    fn promote<'s>(&'s self, mut table: &'s Table) {
+        while let Some(next) = table.next(&self.guard) {
+            if !self.map.advance_root(table, next, &self.guard) || !next.is_moved() {
+                return;
+            }
+            table = next;
+        }
+    }
+}

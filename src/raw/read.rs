@@ -1,0 +1,78 @@
+//! Look-ups. They write nothing, wait for nobody, and never go back.
+
+use super::{
+    root::{RawMap, Session},
+    store::{Node, Pair},
+    tag::Hash,
+};
+use crate::sync::epoch::{self, Guard};
+
+impl<K, V> RawMap<K, V> {
+    /// The node whose entry has `hash` and a key that `eq` accepts.
+    ///
+    /// One pass over the path in each table from the root on; a further table is looked at only if a bucket of the path
+    /// was MOVED. Linearization: a hit at the load of the slot, or, if the bucket was closed since its control word was
+    /// loaded, just before that; a miss at the load of the last control word which could have shown the entry.
+    // PANIC: `eq` is user code; nothing is held.
+    #[inline]
+    pub(super) fn find<'g>(
+        &'g self,
+        hash: Hash,
+        mut eq: impl FnMut(&K) -> bool,
+        guard: &'g Guard,
+    ) -> Option<&'g Node<K, V>> {
+        let mut table = self.root(guard)?;
+        loop {
+            let mut moved = false;
+            for bucket in table.path(hash) {
+                let ctrl = bucket.ctrl();
+                if ctrl.is_moved() {
+                    // Its entries are in the next table now; those of later buckets may still be here. (I5)
+                    moved = true;
+                } else {
+                    for slot in ctrl.matching(hash.tag()) {
+                        let word = bucket.load(slot);
+                        if !word.is_live_with(hash) {
+                            continue;
+                        }
+                        // SAFETY: live, in a bucket that was not MOVED (I8).
+                        let node = unsafe { self.store.node(word.location(), guard) };
+                        // SAFETY: a node in a table is initialised (I6).
+                        if eq(unsafe { &node.pair().key }) {
+                            return Some(node);
+                        }
+                    }
+                }
+                if !ctrl.unannounced().is_empty() {
+                    break;
+                }
+            }
+            if !moved {
+                return None;
+            }
+            table = table.next(guard)?;
+        }
+    }
+
+    /// # Panics
+    /// If `eq` does.
+    pub(crate) fn get_mut(&mut self, hash: Hash, eq: impl FnMut(&K) -> bool) -> Option<&mut V> {
+        let guard = epoch::pin();
+        let node = self.find(hash, eq, &guard)?;
+        // SAFETY: the map is borrowed exclusively for as long as the result, so no session is alive.
+        let value: *mut V = unsafe { &raw mut node.pair_mut().value };
+        // SAFETY: and an entry of the table stays where it is until somebody removes it.
+        Some(unsafe { &mut *value })
+    }
+}
+
+impl<K, V> Session<'_, K, V> {
+    /// The entry with `hash` and a key that `eq` accepts.
+    #[inline]
+    pub(crate) fn find(&self, hash: Hash, eq: impl FnMut(&K) -> bool) -> Option<(&K, &V)> {
+        let node = self.map.find(hash, eq, &self.guard)?;
+        // SAFETY: found in the table under this session's guard (I8).
+        let Pair { key, value } = unsafe { node.pair() };
+        Some((key, value))
+    }
+}

@@ -1,0 +1,259 @@
+//! One table: its buckets, the path of a hash through them, and the writer's walk along it.
+
+use super::{
+    array::Buckets,
+    bucket::{Bucket, SLOTS, Word},
+    tag::{HASH_BITS, Hash},
+};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, epoch::Guard};
+use std::{ops::Range, ptr};
+
+/// What every look-up reads comes first, in a cache line which only a migration writes.
+#[repr(C)]
+pub(super) struct Table {
+    buckets: Buckets,
+    /// A hash shifted right by this is its home bucket.
+    shift: u32,
+    /// What [`super::stripe::Counts::removed`] was when this table was made: each removal since then left a tombstone here.
+    pub(super) removed_before: usize,
+    next: AtomicPtr<Table>,
+    /// Whether somebody is allocating `next`; a hint that saves the others the work.
+    allocating: AtomicBool,
+    progress: Progress,
+}
+
+/// How far the migration out of a table is.
+#[repr(align(64))]
+struct Progress {
+    /// Where the next helper starts; runs round and round.
+    cursor: AtomicUsize,
+    /// How many buckets are MOVED: may lag behind, never runs ahead.
+    moved: AtomicUsize,
+}
+
+impl Table {
+    /// 2^30 buckets: then each hash has its own.
+    pub(super) const MAX_BITS: u32 = if usize::BITS < 64 { 24 } else { HASH_BITS };
+
+    /// A vacant table of `1 << bits` buckets.
+    pub(super) fn new(bits: u32, removed_before: usize) -> Box<Self> {
+        debug_assert!(bits <= Self::MAX_BITS);
+        Box::new(Self {
+            buckets: Buckets::new(1 << bits),
+            shift: HASH_BITS - bits,
+            removed_before,
+            next: AtomicPtr::new(ptr::null_mut()),
+            allocating: AtomicBool::new(false),
+            progress: Progress {
+                cursor: AtomicUsize::new(0),
+                moved: AtomicUsize::new(0),
+            },
+        })
+    }
+
+    #[inline]
+    pub(super) fn bits(&self) -> u32 {
+        HASH_BITS - self.shift
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.buckets.len() * SLOTS
+    }
+
+    pub(super) fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    #[inline]
+    fn home(&self, hash: Hash) -> usize {
+        (hash.to_bits() >> self.shift) as usize
+    }
+
+    /// The hashes from `start` to the end of its home bucket.
+    pub(super) fn home_range(&self, start: Hash) -> Range<u32> {
+        let end = (self.home(start) as u32 + 1) << self.shift;
+        start.to_bits()..end
+    }
+
+    /// The buckets in which an entry with `hash` may be: its home, and the following ones as long as all before are
+    /// full. Every bucket once.
+    #[inline]
+    pub(super) fn path(&self, hash: Hash) -> impl Iterator<Item = &Bucket> {
+        let (before, from_home) = self.buckets.split_at(self.home(hash));
+        from_home.iter().chain(before)
+    }
+
+    /// The table that this one moves to.
+    #[inline]
+    pub(super) fn next<'g>(&'g self, _guard: &'g Guard) -> Option<&'g Table> {
+        // ORDERING: E4 with `install`.
+        let next = self.next.load(Ordering::Acquire);
+        // SAFETY: a table found under a guard stays allocated until the guard ends (I8).
+        unsafe { next.as_ref() }
+    }
+
+    /// M1: makes `next` the next table, unless there is one: then that one.
+    pub(super) fn install<'g>(&'g self, next: Box<Table>, _guard: &'g Guard) -> &'g Table {
+        let next = Box::into_raw(next);
+        // ORDERING: E4: who sees the table sees its buckets. The failure reads another thread's table.
+        let installed =
+            self.next
+                .compare_exchange(ptr::null_mut(), next, Ordering::Release, Ordering::Acquire);
+        let current = installed.err().unwrap_or(next);
+        if current != next {
+            // SAFETY: `next` came from a box, and nobody else has seen it.
+            drop(unsafe { Box::from_raw(next) });
+        }
+        // SAFETY: as in `next`.
+        unsafe { &*current }
+    }
+
+    /// Whether the caller is the first to want the next table allocated.
+    pub(super) fn claim_allocation(&self) -> bool {
+        // Relaxed: a hint.
+        !self.allocating.swap(true, Ordering::Relaxed)
+    }
+
+    /// Some buckets to move: round and round, so that those of a helper who stopped half-way come up again.
+    pub(super) fn claim_chunk(&self) -> Range<usize> {
+        const CHUNK: usize = 16;
+        // Relaxed: moving a bucket twice does no harm.
+        let start =
+            self.progress.cursor.fetch_add(CHUNK, Ordering::Relaxed) & (self.buckets.len() - 1);
+        start..self.buckets.len().min(start + CHUNK)
+    }
+
+    /// Counts buckets that the caller closed. Whether they were the last ones.
+    pub(super) fn count_moved(&self, buckets: usize) {
+        // ORDERING: E3 once more: who sees the count reach the end sees every bucket MOVED.
+        self.progress.moved.fetch_add(buckets, Ordering::Release);
+    }
+
+    /// M2: all buckets are MOVED and counted. `false` may be a moment late.
+    pub(super) fn is_moved(&self) -> bool {
+        // ORDERING: E3 with `count_moved`.
+        self.progress.moved.load(Ordering::Acquire) == self.buckets.len()
+    }
+
+    /// Whether every bucket of the path is MOVED: only then may `next` be written for this hash (I4).
+    pub(super) fn path_is_moved(&self, hash: Hash) -> bool {
+        for bucket in self.path(hash) {
+            if !bucket.ctrl().is_moved() {
+                return false;
+            }
+            if !bucket.is_full() {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Walks the path of `hash` as one who writes: up to a live entry with this hash which is the `same`, or to the first
+    /// vacant slot, which takes `new` if there is one to place and it is still `wanted`.
+    ///
+    /// With `new`, no slot is passed unless its tag is announced (I3).
+    // PANIC: `same` may run the user's `Eq`; nothing is held.
+    #[inline]
+    pub(super) fn walk(
+        &self,
+        hash: Hash,
+        new: Option<Word>,
+        mut same: impl FnMut(Word) -> bool,
+        wanted: impl Fn() -> bool,
+    ) -> Walk<'_> {
+        for bucket in self.path(hash) {
+            let ctrl = bucket.ctrl();
+            if ctrl.is_moved() {
+                return Walk::Leave;
+            }
+            for slot in ctrl.matching(hash.tag()) {
+                let word = bucket.load(slot);
+                if word.is_live_with(hash) && same(word) {
+                    return Walk::Met(Place { bucket, slot, word });
+                }
+            }
+            let Some(first) = ctrl.unannounced().next() else {
+                continue;
+            };
+            let Some(new) = new else { return Walk::Absent };
+            for slot in first..SLOTS {
+                let mut word = bucket.load(slot);
+                if word.is_vacant() && !word.is_frozen() {
+                    if !wanted() {
+                        return Walk::Absent;
+                    }
+                    match bucket.publish(slot, new) {
+                        Ok(()) => {
+                            bucket.announce(slot, hash.tag());
+                            return Walk::Placed;
+                        }
+                        Err(met) => word = met,
+                    }
+                }
+                if word.is_vacant() {
+                    return Walk::Leave;
+                }
+                bucket.announce(slot, word.hash().tag());
+                if word.is_live_with(hash) && same(word) {
+                    return Walk::Met(Place { bucket, slot, word });
+                }
+            }
+        }
+        Walk::Leave
+    }
+
+    /// Frees a chain of tables.
+    ///
+    /// # Safety
+    /// Exclusive access; `table` is null or came from a box.
+    pub(super) unsafe fn free_chain(mut table: *mut Table) {
+        while !table.is_null() {
+            // SAFETY: each table owns its next one, and nobody else is left.
+            let this = unsafe { Box::from_raw(table) };
+            // Relaxed: exclusive access.
+            table = this.next.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// How a walk ended.
+#[must_use]
+pub(super) enum Walk<'t> {
+    /// At a live slot which `same` accepted.
+    Met(Place<'t>),
+    /// The new word is in the table, and announced.
+    Placed,
+    /// At the end of the path, with nothing to place.
+    Absent,
+    /// This table no longer decides, or is full: go on in the next one.
+    Leave,
+}
+
+/// A slot, and the live word seen in it.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'t> {
+    bucket: &'t Bucket,
+    slot: usize,
+    pub(super) word: Word,
+}
+
+impl<'t> Place<'t> {
+    pub(super) fn new(bucket: &'t Bucket, slot: usize, word: Word) -> Self {
+        Self { bucket, slot, word }
+    }
+
+    /// S2, unless the slot has changed.
+    pub(super) fn replace(self, new: Word) -> Result<(), Word> {
+        self.bucket.replace(self.slot, self.word, new)
+    }
+
+    /// S3, unless the slot has changed.
+    pub(super) fn bury(self) -> Result<(), Word> {
+        self.bucket.bury(self.slot, self.word)
+    }
+
+    /// Whether the slot still holds an entry.
+    pub(super) fn is_live(self) -> bool {
+        self.bucket.load(self.slot).is_live()
+    }
+}
