@@ -49,36 +49,39 @@ use iter::{Drain, IntoKeys, IntoValues, IterMut, OwnedIter, OwnedKeys, OwnedValu
 /// **Ownership.** A key or value that lost a race is dropped or, by the `try_` methods, given back. What a
 /// method returns as removed or replaced is returned to one caller only.
 ///
-/// **Panics** in `Hash`, `Eq` or a closure pass through and leave the map as it was, except that
-/// [`retain`](Self::retain) and [`clear`](Self::clear) do not undo what they have done. A panic in the
+/// **Panics** of user code such as `Hash`, `Eq` or a closure pass through and leave the map as it was, except
+/// that [`retain`](Self::retain) and [`clear`](Self::clear) do not undo what they have done. A panic in the
 /// `Clone` of a result comes after the operation took effect. An operation that has to grow the map beyond
 /// what it can address panics with "capacity overflow".
 ///
-/// **Hashing.** `K`'s `Hash` and `Eq` must agree and must not change while the key is in the map. If they do,
-/// look-ups may miss and keys may double, but no memory is misused. The default [`RandomState`] withstands
-/// hostile keys.
+/// **Hashing.** `Hash` and `Eq` of the key types must agree, and a key's must not change while it is in the
+/// map. If that is violated, look-ups may miss and keys may double, but no memory is misused. The default
+/// [`RandomState`] withstands hostile keys.
 ///
 /// # Progress and cost
 ///
 /// | operations | progress | cost |
 /// |---|---|---|
-/// | `get`, `get_key_value`, `contains_key`, iteration | never wait, never help, write no shared memory | O(1) expected; iteration O(capacity) |
-/// | `get_or_insert*`, `try_insert*` of a key that is there | as `get` | O(1) expected |
-/// | `insert`, `remove*`, other insertions | lock-free, help with a running resize by one small chunk | O(1) expected, amortised |
-/// | `update`, `get_and_update`, `compute` | lock-free, the closure may run again | as above, times the retries |
-/// | `retain`, `clear` | lock-free for each entry | O(capacity) |
-/// | `reserve`, `shrink_to_fit` | lock-free | O(capacity) |
-/// | `len`, `is_empty` | never wait | O(threads that write at once) |
+/// | `get`, `get_key_value`, `contains_key` | never wait, never help, write nothing shared | O(1) |
+/// | `get_or_*`, `try_insert*`, key present | as `get` | O(1) |
+/// | `insert`, `remove*`, key absent in the above | lock-free, help with a resize a little | O(1) amortised |
+/// | `update`, `get_and_update`, `compute` | lock-free, may run the closure again | O(1) a round |
+/// | iteration, `retain`, `clear` | lock-free, help with a resize they meet | O(capacity) |
+/// | `reserve`, `shrink_to_fit` | lock-free, finish a resize they meet | O(capacity) |
+/// | `len`, `is_empty`, `capacity` | never wait | O(threads that wrote at the same time) |
 ///
-/// Lock-free means that a thread suspended at any point never keeps the others from completing. Each call on
-/// `HashMap` pins the current epoch (one locked instruction on memory of the calling thread; every so often a
-/// pin also does a bounded amount of reclamation work). `Pinned` pays that once.
+/// Costs are expected ones: keys with equal hashes are searched one by one. Lock-free means that a thread
+/// suspended at any point never keeps the others from completing. Each call on `HashMap` pins the current
+/// epoch: one locked instruction on memory of the calling thread, and every so often some reclamation work
+/// for the process. [`Pinned`] pays that once.
 ///
 /// # When keys and values are dropped
 ///
 /// A removed or replaced key or value may still be read by a pinned thread, so it is dropped later: inside a
 /// writing call or [`flush`](Self::flush) on this map, at the latest when the map is dropped. Its destructor
-/// may use the map. As long as any thread of the process stays pinned, what was removed since then is kept.
+/// may use the map; if it panics in a call that has nothing to do with it, the panic ends there, after the
+/// panic hook has reported it. As long as any thread of the process stays pinned, what was removed since then
+/// is kept.
 pub struct HashMap<K, V, S = RandomState> {
     raw: RawMap<K, V>,
     hash_builder: S,
@@ -185,7 +188,7 @@ impl<K, V, S> HashMap<K, V, S> {
         self.raw.len()
     }
 
-    /// Whether the map holds no entry, with the exactness of [`len`](Self::len).
+    /// Whether the map holds no entry. Never `true` while some key stays in the map.
     ///
     /// ```
     /// let map = quince::HashMap::new();
@@ -307,7 +310,8 @@ impl<K, V, S> HashMap<K, V, S> {
         ValuesMut(self.raw.iter_mut())
     }
 
-    /// Empties the map and iterates over what was in it. What is not taken is dropped with the iterator.
+    /// Empties the map, gives up its memory, and iterates over what was in it. What is not taken is dropped
+    /// with the iterator.
     ///
     /// ```
     /// let mut map = quince::HashMap::from([("a", 1)]);
@@ -354,10 +358,8 @@ impl<K, V, S> HashMap<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
-    /// Removes the entries for which `keep` says `false`. An entry that is replaced meanwhile is asked about
-    /// again.
-    ///
-    /// Entries inserted meanwhile may be passed over.
+    /// Removes the entries for which `keep` says `false`. It is asked again about an entry that is replaced
+    /// before it can be removed; entries inserted meanwhile may be passed over.
     ///
     /// ```
     /// let map: quince::HashMap<i32, i32> = (0..8).map(|i| (i, i * i)).collect();
@@ -696,7 +698,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().remove_if(key, condition).cloned()
     }
 
-    /// Mutable access to the value of `key`. Nobody else has access meanwhile, so no pin is paid.
+    /// The value of `key`, mutably: nobody else has access to the map meanwhile.
     ///
     /// ```
     /// let mut map = quince::HashMap::from([("a", vec![1])]);
@@ -768,13 +770,9 @@ impl<K: Hash + Eq, V, const N: usize> From<[(K, V); N]> for HashMap<K, V> {
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         let entries = entries.into_iter();
-        let (least, _) = entries.size_hint();
-        // Into a map that has entries, half may be new: the guess std makes.
-        self.reserve(if self.is_empty() {
-            least
-        } else {
-            least.div_ceil(2)
-        });
+        if self.is_empty() {
+            self.reserve(entries.size_hint().0);
+        }
         // A pin for each entry, because `entries` may wait between two of them.
         for (key, value) in entries {
             self.pin().insert(key, value);

@@ -86,11 +86,11 @@ iterators! {
 
     /// Entries with mutable values, from [`HashMap::iter_mut`].
     #[must_use = "iterators are lazy and do nothing unless consumed"]
-    IterMut<'m>(raw::IterMut<'m, K, V>) [] -> (&'m K, &'m mut V) = identity;
+    IterMut<'m>(raw::IterMut<'m, K, V>) [] -> (&'m K, &'m mut V) = identity, size_hint;
 
     /// Mutable values, from [`HashMap::values_mut`].
     #[must_use = "iterators are lazy and do nothing unless consumed"]
-    ValuesMut<'m>(raw::IterMut<'m, K, V>) [] -> &'m mut V = |(_, value)| value;
+    ValuesMut<'m>(raw::IterMut<'m, K, V>) [] -> &'m mut V = |(_, value)| value, size_hint;
 
     /// Entries moved out of a map that stays, from [`HashMap::drain`]. Entries it has not yielded are dropped
     /// with it.
@@ -107,6 +107,8 @@ iterators! {
     IntoValues<>(raw::IntoIter<K, V>) [] -> V = |(_, value)| value, size_hint;
 }
 
+impl<K, V> ExactSizeIterator for IterMut<'_, K, V> {}
+impl<K, V> ExactSizeIterator for ValuesMut<'_, K, V> {}
 impl<K, V> ExactSizeIterator for Drain<'_, K, V> {}
 impl<K, V> ExactSizeIterator for IntoIter<K, V> {}
 impl<K, V> ExactSizeIterator for IntoKeys<K, V> {}
@@ -118,6 +120,15 @@ impl<K, V, S> IntoIterator for HashMap<K, V, S> {
 
     fn into_iter(self) -> Self::IntoIter {
         IntoIter(self.raw.into_iter())
+    }
+}
+
+impl<'m, K, V, S> IntoIterator for &'m mut HashMap<K, V, S> {
+    type Item = (&'m K, &'m mut V);
+    type IntoIter = IterMut<'m, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
     }
 }
 

@@ -54,7 +54,10 @@ impl Cursor {
         if self.position >= Hash::END {
             return None;
         }
-        let mut table = session.root()?;
+        let Some(mut table) = session.root() else {
+            self.position = Hash::END;
+            return None;
+        };
         let start = Hash::from_bits(self.position);
         loop {
             let hashes = table.home_range(start);

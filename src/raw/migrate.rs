@@ -115,6 +115,9 @@ impl<K, V> Session<'_, K, V> {
 
     /// Makes room for `additional` more entries, in one go.
     pub(crate) fn reserve(&self, additional: usize) {
+        if additional == 0 {
+            return;
+        }
         let entries = self
             .counts()
             .live

@@ -22,8 +22,8 @@ pub(crate) struct RawMap<K, V> {
     pub(super) stripes: Stripes,
     /// See [`Hash::mix`].
     seed: u64,
-    /// The map owns pairs, and neither `K` nor `V` may be exchanged for a sub- or supertype.
-    invariant: PhantomData<(*mut (K, V), (K, V))>,
+    /// Neither `K` nor `V` may be exchanged for a sub- or supertype, and `Send` and `Sync` are decided below.
+    pairs: PhantomData<*mut (K, V)>,
 }
 
 // SAFETY: the map owns its pairs, and whoever has the map alone may drop them: they must be `Send`. Everything else in it
@@ -41,7 +41,7 @@ impl<K, V> RawMap<K, V> {
             store: Store::new(),
             stripes: Stripes::new(),
             seed: random_odd(),
-            invariant: PhantomData,
+            pairs: PhantomData,
         }
     }
 
@@ -49,9 +49,7 @@ impl<K, V> RawMap<K, V> {
     /// With "capacity overflow" if `capacity` entries are more than a table can hold.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         let map = Self::new();
-        if capacity > 0 {
-            map.pin().reserve(capacity);
-        }
+        map.pin().reserve(capacity);
         map
     }
 
@@ -124,9 +122,10 @@ impl<K, V> RawMap<K, V> {
             .root
             .compare_exchange(old, next, Ordering::Release, Ordering::Relaxed);
         if advanced.is_ok() {
-            // SAFETY: nobody who pins from now on can find the old table: only the root led to it. It holds no key and no
-            // value, so the map need not be alive when it is freed.
-            unsafe { guard.defer_unchecked(move || drop(Box::from_raw(old))) };
+            // SAFETY: `old` came from a box, and nobody who pins from now on can find it: only the root led there.
+            let free = move || unsafe { drop(Box::from_raw(old)) };
+            // SAFETY: a table holds no key and no value, so the map need not be alive when it is freed.
+            unsafe { guard.defer_unchecked(free) };
         }
         advanced.is_ok()
     }

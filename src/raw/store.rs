@@ -246,7 +246,7 @@ impl<K, V> Chunk<K, V> {
         };
         #[cfg(loom)]
         let nodes: Box<[_]> = (0..len)
-            .map(|_| Node(UnsafeCell::new(MaybeUninit::uninit())))
+            .map(|_| Node::<K, V>(UnsafeCell::new(MaybeUninit::uninit())))
             .collect();
         Self {
             nodes: NonNull::from(Box::leak(nodes)).cast(),
@@ -412,9 +412,10 @@ impl<K, V> Store<K, V> {
                 continue;
             }
             self.edit(guard, |chunks| chunks[number] = None);
-            // SAFETY: all its nodes were free and are now this thread's; it is no longer entered. Whoever found it before
-            // is pinned.
-            unsafe { guard.defer_unchecked(move || chunk.free()) };
+            // SAFETY: all its nodes were free and are now this thread's, and it is no longer entered.
+            let free = move || unsafe { chunk.free() };
+            // SAFETY: whoever found the chunk before is pinned. No pair is in it, so the map need not be alive.
+            unsafe { guard.defer_unchecked(free) };
         }
     }
 

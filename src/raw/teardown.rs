@@ -53,6 +53,7 @@ impl<K, V> RawMap<K, V> {
     pub(crate) fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         self.drop_garbage();
         IterMut {
+            remaining: self.len(),
             nodes: self.store.occupied(),
             map: PhantomData,
         }
@@ -85,8 +86,10 @@ impl<K, V> Drop for RawMap<K, V> {
         if mem::needs_drop::<Pair<K, V>>() {
             self.settle();
             for node in self.store.occupied() {
-                // SAFETY: exclusive access, and initialised (I6); the store is not used again.
-                contained.run(|| unsafe { node.as_ref().drop_pair() });
+                // SAFETY: exclusive access; the store lives.
+                let node = unsafe { node.as_ref() };
+                // SAFETY: initialised (I6), and the store is not used again.
+                contained.run(|| unsafe { node.drop_pair() });
             }
         }
         #[cfg(loom)]
@@ -97,6 +100,7 @@ impl<K, V> Drop for RawMap<K, V> {
 
 /// Yields every entry, the value mutably.
 pub(crate) struct IterMut<'m, K, V> {
+    remaining: usize,
     nodes: Occupied<K, V>,
     map: PhantomData<&'m mut RawMap<K, V>>,
 }
@@ -106,13 +110,24 @@ impl<'m, K, V> Iterator for IterMut<'m, K, V> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let node: NonNull<Node<K, V>> = self.nodes.next()?;
+        self.remaining -= 1;
         // SAFETY: the map is borrowed exclusively for 'm, so the store stays as it is.
         let node: &'m Node<K, V> = unsafe { node.as_ref() };
         // SAFETY: initialised (I6), and each node is yielded once.
         let Pair { key, value } = unsafe { node.pair_mut() };
         Some((key, value))
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.remaining, Some(self.remaining))
+    }
 }
+
+// SAFETY: as good as a `&mut RawMap`, of which it yields `&K` and `&mut V`.
+unsafe impl<K: Sync, V: Send> Send for IterMut<'_, K, V> {}
+
+// SAFETY: a shared one gives access to nothing.
+unsafe impl<K: Sync, V: Sync> Sync for IterMut<'_, K, V> {}
 
 /// Yields every entry of a map that is borrowed meanwhile, owned.
 pub(crate) struct Drain<'m, K, V>(IntoIter<K, V>, PhantomData<&'m mut RawMap<K, V>>);
@@ -165,8 +180,10 @@ impl<K, V> Drop for IntoIter<K, V> {
         let mut contained = Contained::default();
         if mem::needs_drop::<Pair<K, V>>() {
             for node in &mut self.nodes {
+                // SAFETY: the store is ours.
+                let node = unsafe { node.as_ref() };
                 // SAFETY: as in `next`.
-                contained.run(|| unsafe { node.as_ref().drop_pair() });
+                contained.run(|| unsafe { node.drop_pair() });
             }
         }
         contained.resume();

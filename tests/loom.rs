@@ -1,0 +1,249 @@
+//! Models of the table's protocols, run by loom over every interleaving up to a bound of preemptions.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test --release --test loom
+//! ```
+//!
+//! Under loom a bucket has two slots and the first table one bucket, so that the second insertion already migrates, and
+//! the epoch is a stub that frees nothing before the map is dropped (`src/sync.rs`).
+#![cfg(loom)]
+
+use loom::thread;
+use quince::{HashMap, Operation};
+use std::{
+    hash::{BuildHasherDefault, Hasher},
+    sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// Hashes an integer to itself; with the model's fixed seed, small ones share a home bucket.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only integers are hashed")
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+type Map = HashMap<u64, u64, BuildHasherDefault<Identity>>;
+
+/// Runs `prepare`, then `threads` at the same time, then `check` alone; says how many executions there were.
+fn model(
+    name: &str,
+    prepare: impl Fn(&Map) + Sync + Send + 'static,
+    threads: &'static [fn(&Map) -> u64],
+    check: impl Fn(&Map, Vec<u64>) + Sync + Send + 'static,
+) {
+    let executions = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&executions);
+    loom::model(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let map = loom::sync::Arc::new(Map::default());
+        prepare(&map);
+        let (first, others) = threads.split_first().unwrap();
+        let spawned: Vec<_> = others
+            .iter()
+            .map(|run| {
+                let map = map.clone();
+                thread::spawn(move || run(&map))
+            })
+            .collect();
+        let mut results = vec![first(&map)];
+        results.extend(spawned.into_iter().map(|thread| thread.join().unwrap()));
+        check(&map, results);
+    });
+    println!("{name}: {} executions", executions.load(Ordering::Relaxed));
+}
+
+/// What a thread saw of a key; 0 for "absent".
+fn get(map: &Map, key: u64) -> u64 {
+    map.pin().get(&key).copied().unwrap_or(0)
+}
+
+#[test]
+fn one_of_two_inserters_of_a_key_wins_while_the_table_moves_and_a_reader_looks() {
+    model(
+        "two inserters, one reader, one migration",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.get_or_insert(2, 20),
+            |map| map.get_or_insert(2, 21),
+            |map| {
+                let (old, new) = (get(map, 1), get(map, 2));
+                assert_eq!(old, 10, "a key that stays was not found");
+                new
+            },
+        ],
+        |map, results| {
+            let winner = get(map, 2);
+            assert!(winner == 20 || winner == 21);
+            assert_eq!(results[..2], [winner, winner], "two values for one key");
+            assert!(results[2] == 0 || results[2] == winner);
+            assert_eq!((map.len(), map.pin().iter().count()), (2, 2));
+        },
+    );
+}
+
+#[test]
+fn inserters_of_two_keys_lose_none_while_the_table_moves() {
+    model(
+        "two inserters of two keys",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.get_or_insert(2, 20),
+            |map| map.get_or_insert(3, 30),
+        ],
+        |map, _| {
+            assert_eq!([1, 2, 3].map(|key| get(map, key)), [10, 20, 30]);
+            assert_eq!(map.pin().iter().count(), 3);
+        },
+    );
+}
+
+#[test]
+fn what_was_inserted_before_is_seen_after() {
+    model(
+        "insert, then insert another; read in the opposite order",
+        |_| {},
+        &[
+            |map| {
+                map.insert(1, 10);
+                map.insert(2, 20);
+                0
+            },
+            |map| {
+                let second = get(map, 2);
+                let first = get(map, 1);
+                assert!(
+                    second == 0 || first == 10,
+                    "saw the second insertion, not the first"
+                );
+                0
+            },
+        ],
+        |map, _| assert_eq!([1, 2].map(|key| get(map, key)), [10, 20]),
+    );
+}
+
+#[test]
+fn a_removed_key_is_not_resurrected_by_a_late_copier() {
+    model(
+        "remove against migration",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.get_or_insert(2, 20),
+            |map| {
+                let removed = map.remove(&1).unwrap_or(0);
+                assert_eq!(get(map, 1), 0, "removed, and there again");
+                removed
+            },
+        ],
+        |map, results| {
+            assert_eq!(results, [20, 10]);
+            assert_eq!([1, 2].map(|key| get(map, key)), [0, 20]);
+            assert_eq!((map.len(), map.pin().iter().count()), (1, 1));
+        },
+    );
+}
+
+#[test]
+fn each_value_is_removed_once() {
+    model(
+        "two removers and an inserter",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.remove(&1).unwrap_or(0),
+            |map| map.remove(&1).unwrap_or(0),
+            |map| map.get_or_insert(1, 11),
+        ],
+        |map, results| {
+            let mut taken = vec![results[0], results[1], get(map, 1)];
+            taken.retain(|&value| value != 0);
+            let inserted = results[2] == 11;
+            taken.sort_unstable();
+            let expected: &[u64] = if inserted { &[10, 11] } else { &[10] };
+            assert_eq!(taken, expected);
+        },
+    );
+}
+
+#[test]
+fn no_update_is_lost_while_the_table_moves() {
+    model(
+        "two updates and a migration",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.update(&1, |value| value + 1).unwrap(),
+            |map| map.update(&1, |value| value + 1).unwrap(),
+            |map| map.get_or_insert(2, 20),
+        ],
+        |map, _| assert_eq!([1, 2].map(|key| get(map, key)), [12, 20]),
+    );
+}
+
+#[test]
+fn a_key_that_is_only_replaced_is_never_absent() {
+    model(
+        "replace, migrate, read",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.insert(1, 11).unwrap(),
+            |map| map.get_or_insert(2, 20),
+            |map| {
+                let (before, after) = (get(map, 1), get(map, 1));
+                assert!(before == 10 || before == 11);
+                assert!(
+                    after == 11 || (after == 10 && before == 10),
+                    "went back in time"
+                );
+                0
+            },
+        ],
+        |map, _| assert_eq!([1, 2].map(|key| get(map, key)), [11, 20]),
+    );
+}
+
+#[test]
+fn compute_decides_on_what_is_there() {
+    model(
+        "compute against compute",
+        |map| {
+            map.insert(1, 10);
+        },
+        &[
+            |map| {
+                map.compute(1, |entry| match entry {
+                    Some((_, value)) => Operation::<_, ()>::Insert(value * 2),
+                    None => Operation::Insert(1),
+                });
+                0
+            },
+            |map| {
+                map.compute(1, |_| Operation::<u64, ()>::Remove);
+                0
+            },
+        ],
+        |map, _| assert!(matches!(get(map, 1), 0 | 1)),
+    );
+}
