@@ -1,8 +1,10 @@
-//! quince: a lock-free concurrent hash map whose main job is safe insert-or-get.
+#![doc = include_str!("../README.md")]
+
 mod map;
 mod outcome;
 mod raw;
 mod sync;
+
 pub use equivalent::Equivalent;
 pub use map::{HashMap, Pinned, iter};
 pub use outcome::{Computed, OccupiedError, Operation};

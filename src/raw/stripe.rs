@@ -13,11 +13,11 @@ use crate::sync::{
     epoch::{Guard, pin},
     thread_index,
 };
+use crossbeam_utils::CachePadded;
 use std::ptr::NonNull;
 
-// Two lines: the next one is prefetched together with the first.
-#[repr(align(128))]
-pub(super) struct Stripe {
+/// Padded, since every stripe is written by another thread.
+struct Stripe {
     leased: AtomicBool,
     /// This stripe's share of the number of entries; may be negative.
     len: AtomicIsize,
@@ -86,7 +86,8 @@ pub(super) struct Lease {
 impl Lease {
     #[inline]
     fn stripe(&self) -> &Stripe {
-        Stripes::get(self.stripe)
+        // SAFETY: stripes are freed when the map is dropped; whoever holds the lease borrows the map.
+        unsafe { self.stripe.as_ref() }
     }
 
     /// Runs `f` on what belongs to the leaseholder. `f` must not run user code, nor call this again (I9).
@@ -140,7 +141,7 @@ pub(super) struct Counts {
 }
 
 /// All stripes of a map; they live as long as the map.
-pub(super) struct Stripes(Snapshot<NonNull<Stripe>>);
+pub(super) struct Stripes(Snapshot<NonNull<CachePadded<Stripe>>>);
 
 impl Stripes {
     pub(super) fn new() -> Self {
@@ -171,14 +172,16 @@ impl Stripes {
 
     #[cold]
     fn add(&self, guard: &Guard) -> Lease {
-        let stripe = NonNull::from(Box::leak(Box::new(Stripe::new())));
+        let stripe = NonNull::from(Box::leak(Box::new(CachePadded::new(Stripe::new()))));
         loop {
             let old = self.0.load(guard);
             let mut new = Vec::with_capacity(old.len() + 1);
             new.extend_from_slice(&old);
             new.push(stripe);
             if self.0.try_replace(old, new, guard) {
-                return Lease { stripe };
+                return Lease {
+                    stripe: NonNull::from(Self::get(stripe)),
+                };
             }
         }
     }
@@ -211,7 +214,7 @@ impl Stripes {
     }
 
     #[inline]
-    fn get<'m>(stripe: NonNull<Stripe>) -> &'m Stripe {
+    fn get<'m>(stripe: NonNull<CachePadded<Stripe>>) -> &'m Stripe {
         // SAFETY: stripes are freed when the map is dropped; callers borrow the map.
         unsafe { stripe.as_ref() }
     }
