@@ -50,8 +50,8 @@
 //! * **I1** A slot goes vacant -> live -> live' -> tombstone and never back; it belongs to one hash and one key for ever. A
 //!   frozen slot does not change any more.
 //! * **I2** An entry is put into the first vacant slot of its path. So of the slots before a slot in use none is vacant.
-//! * **I3** A slot is announced before anybody passes it on a walk that places something, and before anybody returns because
-//!   of what is in it. So a reader may stop at the first bucket with an unannounced slot.
+//! * **I3** A bucket's slots are announced before anybody passes the bucket on a walk that places something, and a slot
+//!   before anybody returns because of what is in it. So a reader may stop at the first bucket with an unannounced slot.
 //! * **I4** A key is inserted, replaced or removed in a table only after every bucket of its path in every older table is
 //!   MOVED. Copying is not changing.
 //! * **I5** Slots of a MOVED bucket are not dereferenced.

@@ -75,17 +75,22 @@ impl Bucket {
     /// S4: any -> the same, frozen. Returns the word without the mark; nothing changes it any more.
     #[inline]
     pub(super) fn freeze(&self, slot: usize) -> Word {
+        let seen = self.load(slot);
+        if seen.is_frozen() || seen.is_tombstone() {
+            // Final already: that spares the locked instruction.
+            return seen.thawed();
+        }
         // ORDERING: E6, the observing half. Releases nothing of its own.
-        let old = self.slots[slot].fetch_or(Word::FROZEN, Ordering::Acquire);
-        Word(old & !Word::FROZEN)
+        Word(self.slots[slot].fetch_or(Word::FROZEN, Ordering::Acquire)).thawed()
     }
 
-    /// C1: shows the tag of a slot that is not vacant. Anybody may, any number of times.
+    /// C1: shows the tags of slots that are not vacant. Anybody may, any number of times.
     #[inline]
-    pub(super) fn announce(&self, slot: usize, tag: Tag) {
-        let bits = u64::from(tag.to_byte()) << Ctrl::tag_shift(slot);
-        // ORDERING: E2: who sees the tag sees the slot filled.
-        self.ctrl.fetch_or(bits, Ordering::Release);
+    pub(super) fn announce(&self, tags: Tags) {
+        if tags.0 != 0 {
+            // ORDERING: E2: who sees a tag sees the slot filled.
+            self.ctrl.fetch_or(tags.0, Ordering::Release);
+        }
     }
 
     /// C2: every entry of this bucket is in the next table. Whether this call was the one that said so.
@@ -111,16 +116,12 @@ impl Ctrl {
     const TOPS: u64 = {
         let (mut tops, mut slot) = (0, 0);
         while slot < SLOTS {
-            tops |= 0x80 << Self::tag_shift(slot);
+            tops |= 0x80 << tag_shift(slot);
             slot += 1;
         }
         tops
     };
     const LOWS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-
-    const fn tag_shift(slot: usize) -> u32 {
-        8 * (slot as u32 + 1)
-    }
 
     #[inline]
     pub(super) fn is_moved(self) -> bool {
@@ -150,6 +151,29 @@ impl Ctrl {
     fn zero_bytes(x: u64) -> Slots {
         let low_part_not_zero = (x & Self::LOWS) + Self::LOWS;
         Slots(!(low_part_not_zero | x | Self::LOWS) & Self::TOPS)
+    }
+}
+
+/// Where the tag of `slot` is in the control word.
+const fn tag_shift(slot: usize) -> u32 {
+    8 * (slot as u32 + 1)
+}
+
+/// Tags of one bucket, to be announced together.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tags(u64);
+
+impl Tags {
+    #[inline]
+    pub(super) fn add(&mut self, slot: usize, tag: Tag) {
+        self.0 |= u64::from(tag.to_byte()) << tag_shift(slot);
+    }
+
+    #[inline]
+    pub(super) fn of(slot: usize, tag: Tag) -> Self {
+        let mut tags = Self::default();
+        tags.add(slot, tag);
+        tags
     }
 }
 
@@ -208,6 +232,16 @@ impl Word {
     #[inline]
     pub(super) fn is_live(self) -> bool {
         self.0 & Self::LOCATION > Self::TOMBSTONE
+    }
+
+    #[inline]
+    pub(super) fn is_tombstone(self) -> bool {
+        self.0 & Self::LOCATION == Self::TOMBSTONE
+    }
+
+    #[inline]
+    fn thawed(self) -> Self {
+        Self(self.0 & !Self::FROZEN)
     }
 
     #[inline]
@@ -272,7 +306,7 @@ mod tests {
         assert!(bucket.bury(0, word(7, A)).is_err());
         bucket.bury(0, word(7, B)).unwrap();
         let tombstone = bucket.load(0);
-        assert!(!tombstone.is_live() && !tombstone.is_vacant());
+        assert!(tombstone.is_tombstone() && !tombstone.is_live() && !tombstone.is_vacant());
         assert_eq!(tombstone.hash(), Hash::from_bits(7));
         assert_eq!(bucket.publish(0, word(7, A)), Err(tombstone));
     }
@@ -304,8 +338,8 @@ mod tests {
         for byte in 0..=255u32 {
             let bucket = Bucket::new();
             let tag = Hash::from_bits(byte).tag();
-            bucket.announce(0, tag);
-            bucket.announce(2, tag);
+            bucket.announce(Tags::of(0, tag));
+            bucket.announce(Tags::of(2, tag));
             bucket.close();
             let ctrl = bucket.ctrl();
             assert_eq!(ctrl.matching(tag).collect::<Vec<_>>(), [0, 2]);

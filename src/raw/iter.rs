@@ -62,39 +62,61 @@ impl Cursor {
         loop {
             let hashes = table.home_range(start);
             let end = hashes.end;
-            match scan(table, hashes) {
-                Some(found) => {
-                    (self.found, self.position) = (found, end);
-                    return Some(());
-                }
-                None => table = session.move_path(table, start),
+            if scan(table, hashes, &mut self.found) {
+                self.position = end;
+                return Some(());
             }
+            table = session.move_path(table, start);
         }
     }
 }
 
-/// The live words with `hashes`, all of one home; `None` if a bucket of the path is MOVED.
-fn scan(table: &Table, hashes: Range<u32>) -> Option<Vec<Word>> {
-    let mut found = Vec::new();
+/// Finds the live words with `hashes`, all of one home. `false` if a bucket of the path is MOVED.
+fn scan(table: &Table, hashes: Range<u32>, found: &mut Vec<Word>) -> bool {
+    found.clear();
+    let complete = visit(table, hashes.clone(), |place| found.push(place.word));
+    if complete && may_repeat_a_key(found) {
+        let mut places = Vec::new();
+        let complete = visit(table, hashes, |place| places.push(place));
+        // The first slot of a key which was inserted again in a later one shows a tombstone by now.
+        found.clear();
+        found.extend(
+            places
+                .into_iter()
+                .filter(|place| place.is_live())
+                .map(|place| place.word),
+        );
+        return complete;
+    }
+    complete
+}
+
+/// Whether a key may be among `words` twice: removed after its slot was read, and inserted again in a later slot, which
+/// was read, too. Then the hashes are equal.
+fn may_repeat_a_key(words: &[Word]) -> bool {
+    const FEW: usize = 16;
+    let equal = |(i, a): (usize, &Word)| words[i + 1..].iter().any(|b| a.hash() == b.hash());
+    words.len() > FEW || words.iter().enumerate().any(equal)
+}
+
+/// Shows each live word with `hashes`, all of one home. `false` if a bucket of the path is MOVED.
+fn visit<'t>(table: &'t Table, hashes: Range<u32>, mut show: impl FnMut(Place<'t>)) -> bool {
     for bucket in table.path(Hash::from_bits(hashes.start)) {
         let ctrl = bucket.ctrl();
         if ctrl.is_moved() {
-            return None;
+            return false;
         }
         for slot in ctrl.announced() {
             let word = bucket.load(slot);
             if word.is_live() && hashes.contains(&word.hash().to_bits()) {
-                found.push(Place::new(bucket, slot, word));
+                show(Place::new(bucket, slot, word));
             }
         }
         if !ctrl.unannounced().is_empty() {
             break;
         }
     }
-    // A key may have been removed after its slot was read and inserted again in a later one, which was read, too: its
-    // first slot shows a tombstone by now.
-    let still_there = found.into_iter().rev().filter(|place| place.is_live());
-    Some(still_there.map(|place| place.word).collect())
+    true
 }
 
 /// Yields the entries of a borrowed session.

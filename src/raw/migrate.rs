@@ -8,7 +8,7 @@
 use super::{
     bucket::{Bucket, SLOTS, Word},
     root::Session,
-    table::{Table, Walk},
+    table::{Table, Unannounced, Walk},
     tag::Hash,
 };
 
@@ -236,8 +236,7 @@ impl<K, V> Session<'_, K, V> {
         outcome
     }
 
-    /// Freezes the slots, copies the live words, closes the bucket. Whether this call closed it. Touches no node and runs no
-    /// user code.
+    /// Copies what is in the bucket, then closes it. Whether this call closed it. Touches no node and runs no user code.
     fn try_move_bucket<'s>(
         &'s self,
         bucket: &Bucket,
@@ -246,6 +245,19 @@ impl<K, V> Session<'_, K, V> {
         if bucket.ctrl().is_moved() {
             return Ok(false);
         }
+        let mut copies = Unannounced::default();
+        let copied = self.copy_all(bucket, next, &mut copies);
+        copies.announce();
+        copied.map(|()| bucket.close())
+    }
+
+    /// Freezes the slots and copies the live words.
+    fn copy_all<'s>(
+        &'s self,
+        bucket: &Bucket,
+        next: &'s Table,
+        copies: &mut Unannounced<'s>,
+    ) -> Result<(), Blocked<'s>> {
         for slot in 0..SLOTS {
             let word = bucket.freeze(slot);
             if word.is_vacant() {
@@ -253,10 +265,10 @@ impl<K, V> Session<'_, K, V> {
                 break;
             }
             if word.is_live() {
-                self.copy(word, bucket, next)?;
+                self.copy(word, bucket, next, copies)?;
             }
         }
-        Ok(bucket.close())
+        Ok(())
     }
 
     /// Sees to it that `word`, frozen in `source`, is in `dest` or a table after it, unless `source` is closed already: then
@@ -266,12 +278,17 @@ impl<K, V> Session<'_, K, V> {
         word: Word,
         source: &Bucket,
         mut dest: &'s Table,
+        copies: &mut Unannounced<'s>,
     ) -> Result<(), Blocked<'s>> {
         let hash = word.hash();
         let same = |met: Word| met.location() == word.location();
         loop {
             match dest.walk(hash, Some(word), same, || !source.ctrl().is_moved()) {
-                Walk::Met(_) | Walk::Placed | Walk::Absent => return Ok(()),
+                Walk::Placed(place) => {
+                    copies.add(place);
+                    return Ok(());
+                }
+                Walk::Met(_) | Walk::Absent => return Ok(()),
                 Walk::Leave => {
                     let next = self.next_of(dest);
                     if !dest.path_is_moved(hash) {

@@ -2,7 +2,7 @@
 
 use super::{
     array::Buckets,
-    bucket::{Bucket, SLOTS, Word},
+    bucket::{Bucket, SLOTS, Tags, Word},
     tag::{HASH_BITS, Hash},
 };
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, epoch::Guard};
@@ -151,7 +151,7 @@ impl Table {
     /// Walks the path of `hash` as one who writes: up to a live entry with this hash which is the `same`, or to the first
     /// vacant slot, which takes `new` if there is one to place and it is still `wanted`.
     ///
-    /// With `new`, no slot is passed unless its tag is announced (I3).
+    /// With `new`, no bucket is passed unless its slots are announced, and no entry is met that is not (I3).
     // PANIC: `same` may run the user's `Eq`; nothing is held.
     #[inline]
     pub(super) fn walk(
@@ -172,11 +172,12 @@ impl Table {
                     return Walk::Met(Place { bucket, slot, word });
                 }
             }
-            let Some(first) = ctrl.unannounced().next() else {
+            if ctrl.unannounced().is_empty() {
                 continue;
-            };
+            }
             let Some(new) = new else { return Walk::Absent };
-            for slot in first..SLOTS {
+            let mut passed = Tags::default();
+            for slot in ctrl.unannounced() {
                 let mut word = bucket.load(slot);
                 if word.is_vacant() && !word.is_frozen() {
                     if !wanted() {
@@ -184,8 +185,11 @@ impl Table {
                     }
                     match bucket.publish(slot, new) {
                         Ok(()) => {
-                            bucket.announce(slot, hash.tag());
-                            return Walk::Placed;
+                            return Walk::Placed(Place {
+                                bucket,
+                                slot,
+                                word: new,
+                            });
                         }
                         Err(met) => word = met,
                     }
@@ -193,11 +197,14 @@ impl Table {
                 if word.is_vacant() {
                     return Walk::Leave;
                 }
-                bucket.announce(slot, word.hash().tag());
                 if word.is_live_with(hash) && same(word) {
-                    return Walk::Met(Place { bucket, slot, word });
+                    let place = Place { bucket, slot, word };
+                    place.announce();
+                    return Walk::Met(place);
                 }
+                passed.add(slot, word.hash().tag());
             }
+            bucket.announce(passed);
         }
         Walk::Leave
     }
@@ -221,12 +228,42 @@ impl Table {
 pub(super) enum Walk<'t> {
     /// At a live slot which `same` accepted.
     Met(Place<'t>),
-    /// The new word is in the table, and announced.
-    Placed,
+    /// In the slot that took the new word, which the caller must announce.
+    Placed(Place<'t>),
     /// At the end of the path, with nothing to place.
     Absent,
     /// This table no longer decides, or is full: go on in the next one.
     Leave,
+}
+
+/// Slots that one copier filled and has yet to announce: as many as a bucket has, and in few buckets.
+#[derive(Default)]
+pub(super) struct Unannounced<'t> {
+    buckets: [Option<(&'t Bucket, Tags)>; SLOTS],
+}
+
+impl<'t> Unannounced<'t> {
+    pub(super) fn add(&mut self, Place { bucket, slot, word }: Place<'t>) {
+        let tag = word.hash().tag();
+        for entry in &mut self.buckets {
+            match entry {
+                Some((known, tags)) if ptr::eq(*known, bucket) => return tags.add(slot, tag),
+                Some(_) => {}
+                None => {
+                    *entry = Some((bucket, Tags::of(slot, tag)));
+                    return;
+                }
+            }
+        }
+        unreachable!("no more places than the slots of one bucket");
+    }
+
+    /// C1 for all of them, one locked instruction a bucket.
+    pub(super) fn announce(self) {
+        for (bucket, tags) in self.buckets.into_iter().flatten() {
+            bucket.announce(tags);
+        }
+    }
 }
 
 /// A slot, and the live word seen in it.
@@ -240,6 +277,13 @@ pub(super) struct Place<'t> {
 impl<'t> Place<'t> {
     pub(super) fn new(bucket: &'t Bucket, slot: usize, word: Word) -> Self {
         Self { bucket, slot, word }
+    }
+
+    /// C1 for this slot.
+    #[inline]
+    pub(super) fn announce(self) {
+        self.bucket
+            .announce(Tags::of(self.slot, self.word.hash().tag()));
     }
 
     /// S2, unless the slot has changed.

@@ -53,7 +53,10 @@ impl<K, V> Session<'_, K, V> {
                     return Seek::Met(place, unsafe { self.pair(place.word) });
                 }
                 Walk::Met(_) | Walk::Leave => table = self.leave(table, hash),
-                Walk::Placed => return Seek::Placed,
+                Walk::Placed(place) => {
+                    place.announce();
+                    return Seek::Placed;
+                }
                 Walk::Absent => return Seek::Absent,
             }
         }
