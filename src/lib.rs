@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(doctest)]
+mod compile_fail;
 mod map;
 mod outcome;
 mod raw;

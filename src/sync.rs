@@ -89,13 +89,12 @@ mod model {
 
     /// Stands in for crossbeam-epoch: what is deferred waits for [`epoch::run_deferred`].
     pub(crate) mod epoch {
-        use std::{marker::PhantomData, sync::Mutex};
+        use std::{cell::RefCell, marker::PhantomData};
 
         type Deferred = Box<dyn FnOnce()>;
-        struct Bag(Vec<Deferred>);
-        // SAFETY: loom runs one thread at a time, and the bag is emptied after all others have ended.
-        unsafe impl Send for Bag {}
-        static BAG: Mutex<Bag> = Mutex::new(Bag(Vec::new()));
+
+        // loom runs all threads of one model on one thread of the system.
+        thread_local! { static BAG: RefCell<Vec<Deferred>> = const { RefCell::new(Vec::new()) } }
 
         #[derive(Debug)]
         pub(crate) struct Guard(PhantomData<*const ()>);
@@ -106,7 +105,7 @@ mod model {
 
         impl Guard {
             pub(crate) fn defer<F: FnOnce() + Send + 'static>(&self, f: F) {
-                BAG.lock().unwrap().0.push(Box::new(f));
+                BAG.with_borrow_mut(|bag| bag.push(Box::new(f)));
             }
 
             /// # Safety
@@ -115,7 +114,7 @@ mod model {
                 let f: Box<dyn FnOnce() + '_> = Box::new(f);
                 // SAFETY: only the lifetime changes; the caller vouches for it.
                 let f = unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Deferred>(f) };
-                BAG.lock().unwrap().0.push(f);
+                BAG.with_borrow_mut(|bag| bag.push(f));
             }
 
             pub(crate) fn flush(&self) {}
@@ -125,8 +124,7 @@ mod model {
 
         /// Runs what was deferred: the map is being dropped and nobody else is left.
         pub(crate) fn run_deferred() {
-            let bag = std::mem::take(&mut BAG.lock().unwrap().0);
-            bag.into_iter().for_each(|f| f());
+            BAG.take().into_iter().for_each(|f| f());
         }
     }
 }

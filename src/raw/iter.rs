@@ -175,7 +175,8 @@ impl<K, V> Session<'_, K, V> {
         let mut cursor = Cursor::new();
         while let Some((hash, Pair { key, value })) = cursor.next_hashed(self) {
             if !keep(key, value) {
-                self.remove_if(hash, |k| k == key, |k, v| ptr::eq(v, value) || !keep(k, v));
+                let same = |k: &K| ptr::eq(k, key) || k == key;
+                self.remove_if(hash, same, |k, v| ptr::eq(v, value) || !keep(k, v));
             }
         }
     }

@@ -39,9 +39,9 @@ impl Table {
     }
 }
 
-/// Three quarters.
+/// Three quarters, rounded up.
 fn limit(slots: usize) -> usize {
-    slots - slots.div_ceil(4)
+    slots - slots / 4
 }
 
 /// The size of a table that holds `entries` without a migration.
