@@ -302,6 +302,27 @@ mod what_is_lent_ends_with_the_view {}
 /// ```
 mod a_view_ends_before_the_map {}
 
+/// A view is dropped before its map, also when both end with their scope.
+///
+/// ```
+/// let map = quince::HashMap::new();
+/// let pinned;
+/// pinned = map.pin();
+/// pinned.insert(1, 1);
+/// ```
+/// ```compile_fail,E0597
+/// let pinned;
+/// let map = quince::HashMap::new();
+/// pinned = map.pin();
+/// pinned.insert(1, 1);
+/// ```
+/// ```compile_fail,E0597
+/// let entries;
+/// let map = quince::HashMap::from([(1, 1)]);
+/// entries = map.iter();
+/// ```
+mod a_view_is_dropped_before_the_map {}
+
 /// A lent value ends where its view repins or frees what was removed.
 ///
 /// ```

@@ -33,7 +33,7 @@
 //!             \________________________S4 freeze_____________________________/
 //!                                        v  the same, for ever
 //!  tag     0 --C1 announce--> tag                  bucket  open --C2 close--> MOVED
-//!  table   no root --M0--> root --M1 install--> has a next --M2 all buckets MOVED--> M3 root := next, retired
+//!  table   no root --M0--> root --M1 install--> has a next --M2 frontier at the end--> M3 root := next, retired
 //!
 //!  node    free --allocate--> private --S1, S2--> in the table --S2, S3--> retired --grace period--> free
 //!          free: bitmap or a stripe's list    private: one writer    in the table, retired: read by all, nobody writes
@@ -85,7 +85,7 @@
 //! |---|---|---|---|
 //! | E1 | `Bucket::publish`, `replace` (release) | `Bucket::load` (acquire) | the node, and the chunk it is in |
 //! | E2 | `Bucket::announce` (release) | `Bucket::ctrl` (acquire) | that the slot is not vacant |
-//! | E3 | `Bucket::close`, `Table::count_moved` (release) | `Bucket::ctrl`, `Table::is_moved` (acquire) | the copies, and what the copier saw |
+//! | E3 | `Bucket::close`, `Table::advance_frontier` (release) | `Bucket::ctrl`, `Table::is_moved` (acquire) | the copies, and what the copier saw |
 //! | E4 | `Table::install` (release) | `Table::next` (acquire) | vacant buckets |
 //! | E5 | `RawMap::install_root`, `advance_root` (release) | `RawMap::root` (acquire) | the table, and the copies in it |
 //! | E6 | `Bucket::replace`, `bury` (release) | `Bucket::load`, `freeze` (acquire) | that older buckets are MOVED |
@@ -95,7 +95,16 @@
 //! | E10 | end of a `Lease` (release) | `Stripe::try_lease` (acquire) | what the stripe holds |
 //!
 //! All changes of ctrl and slots are read-modify-writes, so a later value of a word still synchronises with every earlier
-//! release. No sequentially consistent access is needed; the epoch has its own.
+//! release.
+//!
+//! **E0** For one key the edges above suffice. Between keys they do not: of two threads that each insert a key and then look
+//! for the other's, both could miss (a store is passed by a later load). Insert, then look at something else, is how waiters
+//! register; so every access to ctrl and slots that can be the instant of an operation is sequentially consistent, and
+//! operations on different keys, and the caller's own sequentially consistent accesses, fall into one order. On x86-64 this
+//! changes no instruction. A model checker which takes such accesses for acquire-release ones cannot show it; the edges it
+//! can.
+//!
+//! `repin` is followed by a fence: I8 needs what a fresh pin has, and `crossbeam_epoch::Guard::repin` has none.
 //!
 //! # Linearization
 //!
@@ -103,7 +112,7 @@
 //! |---|---|
 //! | insertion of an absent key | first C1 of its slot, in any table |
 //! | hit | load of the slot; if the bucket was closed since its control word was loaded, just before the close |
-//! | miss | load of the control word that ended the path in the last table looked at |
+//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path |
 //! | replacement, removal | success of S2, S3 |
 //! | insert-or-get, present | as a hit |
 //!
@@ -114,15 +123,17 @@
 //! * A word is in two tables: as long as the old bucket is not MOVED the old one counts, and it is frozen.
 //! * The root is completely MOVED: look-ups go one table further until some writer promotes the next one.
 //! * A table is younger than the next one of the root: the chain grows when a table is full before the older migration is
-//!   done. Whoever wants to migrate out of a table finishes the older migrations first, so this takes writers that were
+//!   done (all but a few writers stopped in it, say). Whoever wants to migrate out of a table finishes the older migrations first, so this takes writers that were
 //!   overtaken in between.
 //!
 //! # Progress
 //!
 //! A look-up makes one pass over one path per table and repeats nothing. Every loop of a writer goes round again only
 //! because another thread's compare-and-swap on the same key succeeded, or because a bucket of its path was moved, which
-//! happens once per table. A helper who stops holds no bucket: others move it again, with the same result. The flag on
-//! allocating the next table is a hint: when a table is full everybody allocates, and the losers free.
+//! happens once per table. A helper who stops holds no bucket: when every chunk is claimed, the others move again what is
+//! behind the frontier, with the same result. The flag on allocating the next table is a hint: when a table is nearly full
+//! everybody allocates, and the losers free. A full table counts its own live words to size the next one: inserters that
+//! stopped before they counted their entries may be many.
 //!
 //! # Alternatives that were tried or weighed
 //!

@@ -36,6 +36,13 @@ mod real {
         }
     }
 
+    /// Pins `guard` anew, as a fresh pin would: what it loads from now on is not older than the epoch it announces.
+    pub(crate) fn repin(guard: &mut epoch::Guard) {
+        guard.repin();
+        // `repin` stores the new epoch without the fence that `pin` has.
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+
     /// A small number which differs between threads: where a thread starts to look for a free stripe.
     #[inline]
     pub(crate) fn thread_index() -> usize {
@@ -76,6 +83,8 @@ mod model {
     pub(crate) use loom::sync::atomic::{
         AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, AtomicUsize, Ordering,
     };
+
+    pub(crate) fn repin(_: &mut epoch::Guard) {}
 
     /// Every thread starts at the same stripe: that is where the races are.
     pub(crate) fn thread_index() -> usize {
@@ -118,8 +127,6 @@ mod model {
             }
 
             pub(crate) fn flush(&self) {}
-
-            pub(crate) fn repin(&mut self) {}
         }
 
         /// Runs what was deferred: the map is being dropped and nobody else is left.

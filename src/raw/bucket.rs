@@ -29,15 +29,15 @@ impl Bucket {
     /// The control word now.
     #[inline]
     pub(super) fn ctrl(&self) -> Ctrl {
-        // ORDERING: E2 with `announce`, E3 with `close`.
-        Ctrl(self.ctrl.load(Ordering::Acquire))
+        // ORDERING: E2 with `announce`, E3 with `close`. E0.
+        Ctrl(self.ctrl.load(Ordering::SeqCst))
     }
 
     /// Slot `slot` now.
     #[inline]
     pub(super) fn load(&self, slot: usize) -> Word {
-        // ORDERING: E1 with `publish` and `replace`, E6 with `replace` and `bury`.
-        Word(self.slots[slot].load(Ordering::Acquire))
+        // ORDERING: E1 with `publish` and `replace`, E6 with `replace` and `bury`. E0.
+        Word(self.slots[slot].load(Ordering::SeqCst))
     }
 
     /// S1: vacant -> live. The word met instead, if another thread was first.
@@ -65,9 +65,9 @@ impl Bucket {
     #[inline]
     fn exchange(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
         // ORDERING: success is the releasing half of E1 (the node) and E6 (what this thread knows of MOVED); failure
-        // is a `load`.
+        // is a `load`. E0.
         self.slots[slot]
-            .compare_exchange(old.0, new.0, Ordering::Release, Ordering::Acquire)
+            .compare_exchange(old.0, new.0, Ordering::SeqCst, Ordering::SeqCst)
             .map(drop)
             .map_err(Word)
     }
@@ -88,16 +88,15 @@ impl Bucket {
     #[inline]
     pub(super) fn announce(&self, tags: Tags) {
         if tags.0 != 0 {
-            // ORDERING: E2: who sees a tag sees the slot filled.
-            self.ctrl.fetch_or(tags.0, Ordering::Release);
+            // ORDERING: E2: who sees a tag sees the slot filled. E0.
+            self.ctrl.fetch_or(tags.0, Ordering::SeqCst);
         }
     }
 
-    /// C2: every entry of this bucket is in the next table. Whether this call was the one that said so.
-    pub(super) fn close(&self) -> bool {
-        // ORDERING: E3: who sees the mark sees the copies, and all that the copier saw.
-        let old = self.ctrl.fetch_or(Ctrl::MOVED, Ordering::Release);
-        old & Ctrl::MOVED == 0
+    /// C2: every entry of this bucket is in the next table.
+    pub(super) fn close(&self) {
+        // ORDERING: E3: who sees the mark sees the copies, and all that the copier saw. E0.
+        self.ctrl.fetch_or(Ctrl::MOVED, Ordering::SeqCst);
     }
 
     /// Whether no slot is vacant, so that paths lead on to the next bucket.
@@ -325,10 +324,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_closed_once() {
+    fn a_closed_bucket_stays_closed() {
         let bucket = Bucket::new();
-        assert!(bucket.close());
-        assert!(!bucket.close());
+        assert!(!bucket.ctrl().is_moved());
+        bucket.close();
+        bucket.close();
         assert!(bucket.ctrl().is_moved());
     }
 

@@ -2,8 +2,8 @@
 //!
 //! All entries with one home lie on one path, and a hash never changes: so a position in the space of hashes stays
 //! meaningful while tables come and go. One step reads the path of one home bucket; if a bucket of it was MOVED, it moves
-//! the whole path and reads the next table instead, where those entries then are. Each hash is in exactly one step: a key
-//! that is present all the time is seen once, and no key is seen twice.
+//! the whole path and reads the next table instead, where those entries then are: the hashes of that home, and no others.
+//! Each hash is in exactly one step: a key that is present all the time is seen once, and no key is seen twice.
 
 use super::{
     bucket::Word,
@@ -59,10 +59,11 @@ impl Cursor {
             return None;
         };
         let start = Hash::from_bits(self.position);
+        // In a smaller table a home has more hashes; but only the path of this one was moved out of the larger table.
+        let mut end = Hash::END;
         loop {
-            let hashes = table.home_range(start);
-            let end = hashes.end;
-            if scan(table, hashes, &mut self.found) {
+            end = end.min(table.home_end(start));
+            if scan(table, start.to_bits()..end, &mut self.found) {
                 self.position = end;
                 return Some(());
             }

@@ -88,7 +88,10 @@ impl<K, V> Session<'_, K, V> {
         let slots = table.slots();
         // A table that was filled and emptied again; one that was reserved is left alone.
         let is_deserted = tombstones >= slots / 8 && counts.live < slots / 16;
-        if (used >= table.limit() || is_deserted) && table.claim_allocation() {
+        let is_due = used >= table.limit() || is_deserted;
+        // Who claims the allocation may be stopped before it is done: the others do not wait until the table is full.
+        let is_urgent = used >= slots - slots / 8;
+        if is_due && (table.claim_allocation() || is_urgent) {
             self.migrate(table, table.next_bits(counts.live));
         }
         // All stripes together may use half of the room before all of them look again.
@@ -165,11 +168,12 @@ impl<K, V> Session<'_, K, V> {
 
     /// Moves some buckets.
     fn help<'s>(&'s self, table: &'s Table) {
-        if table.is_moved() {
-            return self.promote(table);
-        }
         let chunk = &table.buckets()[table.claim_chunk()];
         self.drive(|| self.try_move(table, chunk.iter(), |_| false));
+        table.advance_frontier();
+        if table.is_moved() {
+            self.promote(table);
+        }
     }
 
     /// Moves the path of `hash` and some more; the table in which to go on.
@@ -213,37 +217,19 @@ impl<K, V> Session<'_, K, V> {
         last: impl Fn(&Bucket) -> bool,
     ) -> Result<(), Blocked<'s>> {
         let next = self.next_of(table);
-        let mut closed = 0;
-        let mut outcome = Ok(());
         for bucket in buckets {
-            match self.try_move_bucket(bucket, next) {
-                Ok(first) => closed += usize::from(first),
-                Err(blocked) => {
-                    outcome = Err(blocked);
-                    break;
-                }
-            }
+            self.try_move_bucket(bucket, next)?;
             if last(bucket) {
                 break;
             }
         }
-        if closed > 0 {
-            table.count_moved(closed);
-            if table.is_moved() {
-                self.promote(table);
-            }
-        }
-        outcome
+        Ok(())
     }
 
     /// Copies what is in the bucket, then closes it. Whether this call closed it. Touches no node and runs no user code.
-    fn try_move_bucket<'s>(
-        &'s self,
-        bucket: &Bucket,
-        next: &'s Table,
-    ) -> Result<bool, Blocked<'s>> {
+    fn try_move_bucket<'s>(&'s self, bucket: &Bucket, next: &'s Table) -> Result<(), Blocked<'s>> {
         if bucket.ctrl().is_moved() {
-            return Ok(false);
+            return Ok(());
         }
         let mut copies = Unannounced::default();
         let copied = self.copy_all(bucket, next, &mut copies);
@@ -308,23 +294,120 @@ impl<K, V> Session<'_, K, V> {
         }
     }
 
+    /// # Panics
+    /// With "capacity overflow" if the largest table is full of entries.
     #[cold]
     fn force_next<'s>(&'s self, table: &'s Table) -> &'s Table {
         let counts = self.counts();
-        let bits = table.next_bits(counts.live);
+        // Inserters that were stopped before they counted their entry may be many: look at the slots themselves, or the
+        // next table is too small as well, and the one after it.
+        let live = counts.live.max(table.count_live());
+        let bits = table.next_bits(live);
+        assert!(
+            bits < Table::MAX_BITS || live < table.slots(),
+            "capacity overflow"
+        );
         table.install(Table::new(bits, counts.removed), &self.guard)
     }
 
     /// Lets the root go on past `table`, every bucket of which is MOVED, and past those behind it of which that is true.
     ///
     /// If `table` is not the root yet, whoever promotes the one before goes on; should both miss each other, the next
-    /// writer that passes does it.
+    /// helper does it: every writer helps while the root has a next table.
     fn promote<'s>(&'s self, mut table: &'s Table) {
         while let Some(next) = table.next(&self.guard) {
             if !self.map.advance_root(table, next, &self.guard) || !next.is_moved() {
                 return;
             }
             table = next;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::raw::RawMap;
+
+    fn fill(map: &RawMap<u64, u64>, keys: std::ops::Range<u64>) {
+        let session = map.pin();
+        for key in keys {
+            session.insert(map.mix(key), key, key);
+        }
+    }
+
+    /// The tables from the root to the newest one.
+    fn tables(map: &RawMap<u64, u64>) -> usize {
+        let session = map.pin();
+        std::iter::successors(session.root(), |table| table.next(&session.guard)).count()
+    }
+
+    fn count(map: &RawMap<u64, u64>) -> usize {
+        crate::raw::Iter::new(&map.pin()).count()
+    }
+
+    #[test]
+    fn a_helper_who_stops_with_a_chunk_does_not_keep_the_old_table() {
+        let map = RawMap::with_capacity(10_000);
+        fill(&map, 0..9_000);
+        let session = map.pin();
+        let root = session.root().unwrap();
+        session.migrate(root, root.bits() + 1);
+        // It claims, and is never heard of again.
+        let _ = root.claim_chunk();
+        fill(&map, 9_000..20_000);
+        assert!(!std::ptr::eq(root, session.root().unwrap()));
+        assert!(tables(&map) <= 2);
+        assert_eq!((map.len(), count(&map)), (20_000, 20_000));
+    }
+
+    #[test]
+    fn a_path_is_moved_although_the_root_is_not() {
+        let map = RawMap::with_capacity(10_000);
+        fill(&map, 0..9_000);
+        let session = map.pin();
+        let root = session.root().unwrap();
+        let next = root.install(super::Table::new(root.bits() + 1, 0), &session.guard);
+        // Chains of three: the next table moves on while most of the root has not moved.
+        next.install(super::Table::new(root.bits(), 0), &session.guard);
+        for key in 0..9_000 {
+            assert_eq!(
+                session.find(map.mix(key), |k| *k == key),
+                Some((&key, &key))
+            );
+            assert!(
+                session
+                    .remove_if(map.mix(key), |k| *k == key, |_, _| key % 2 == 0)
+                    .is_some()
+                    == (key % 2 == 0)
+            );
+        }
+        fill(&map, 20_000..21_000);
+        assert_eq!((map.len(), count(&map)), (5_500, 5_500));
+        session.finish_all();
+        assert_eq!((tables(&map), count(&map)), (1, 5_500));
+    }
+
+    #[test]
+    fn inserters_stopped_before_they_count_do_not_make_the_next_table_too_small() {
+        let map = RawMap::<u64, u64>::new();
+        let session = map.pin();
+        // As many as fill 28 slots, most of them not counted.
+        fill(&map, 0..6);
+        for key in 6..28 {
+            session.place_uncounted(map.mix(key), key, key);
+        }
+        fill(&map, 100..200);
+        assert_eq!(count(&map), 128);
+        assert!(session.newest().unwrap().slots() <= 1_000);
+    }
+
+    #[test]
+    fn capacity_of_a_new_table_is_three_quarters() {
+        for bits in 0..12 {
+            let table = super::Table::new(bits, 0);
+            let limit = table.limit();
+            assert!(limit * 4 >= table.slots() * 3 && limit < table.slots());
+            assert_eq!(super::bits_for(limit), bits);
         }
     }
 }

@@ -33,10 +33,10 @@ impl Garbage {
     }
 
     /// Closes the open bag: it ripens once every guard of now is gone. The caller flushes `guard` afterwards: a nested pin
-    /// never collects by itself.
-    pub(super) fn seal(&mut self, guard: &Guard) {
+    /// never collects by itself. `false` if the bag is empty.
+    pub(super) fn seal(&mut self, guard: &Guard) -> bool {
         if self.open.is_empty() {
-            return;
+            return false;
         }
         let ripe = Arc::new(AtomicBool::new(false));
         self.sealed.push_back(Bag {
@@ -45,6 +45,7 @@ impl Garbage {
         });
         // ORDERING: E9 with `pop_ripe`: the epoch's own fences order every reader's last look before this store.
         guard.defer(move || ripe.store(true, Ordering::Release));
+        true
     }
 
     /// The oldest bag, if its grace period is over: its nodes are the caller's.

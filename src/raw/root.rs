@@ -3,7 +3,7 @@
 use super::{
     bucket::Word,
     reclaim::{Contained, Freeing, Garbage},
-    store::{Location, Node, Pair, Store},
+    store::{Extent, Location, Node, Pair, Store},
     stripe::{Counts, Lease, Local, Stripes},
     table::Table,
     tag::Hash,
@@ -11,7 +11,7 @@ use super::{
 use crate::sync::{
     AtomicPtr, Ordering,
     epoch::{self, Guard},
-    random_odd,
+    random_odd, repin,
 };
 use std::{cell::OnceCell, marker::PhantomData, ptr};
 
@@ -73,8 +73,7 @@ impl<K, V> RawMap<K, V> {
 
     /// How many entries fit before the next migration, if none is removed.
     pub(crate) fn capacity(&self) -> usize {
-        let session = self.pin();
-        session.newest().map_or(0, |table| table.limit())
+        self.pin().capacity()
     }
 
     pub(crate) fn flush(&self) {
@@ -270,14 +269,15 @@ impl<'m, K, V> Session<'m, K, V> {
         self.collect();
     }
 
-    /// Seals this session's garbage together with `more`.
-    fn seal(&self, more: impl IntoIterator<Item = Garbage>) {
-        self.lease().local(|local| {
+    /// Seals this session's open bag together with `more`. Whether there was anything in it.
+    fn seal(&self, more: impl IntoIterator<Item = Garbage>) -> bool {
+        let sealed = self.lease().local(|local| {
             more.into_iter()
                 .for_each(|garbage| local.garbage.absorb(garbage));
-            local.garbage.seal(&self.guard);
+            local.garbage.seal(&self.guard)
         });
         self.guard.flush();
+        sealed
     }
 
     /// Frees every ripe bag of this session. Whether there was one.
@@ -299,16 +299,27 @@ impl<'m, K, V> Session<'m, K, V> {
             }
             contained.swallow();
         }
-        if any && self.map.store.extent(&self.guard).is_sparse() {
+        if any && self.is_sparse() {
             self.trim();
         }
         any
     }
 
-    /// Gives memory back that is not in use.
+    /// Whether most nodes are unused, and there are more than the table needs.
+    fn is_sparse(&self) -> bool {
+        let Extent { nodes, free } = self.map.store.extent(&self.guard);
+        free > nodes / 4 * 3 && nodes > 2 * self.capacity().max(128)
+    }
+
+    /// Entries that fit before the next migration.
+    pub(super) fn capacity(&self) -> usize {
+        self.newest().map_or(0, Table::limit)
+    }
+
+    /// Gives back what is not in use, but for as many nodes as the table has room for.
     pub(super) fn trim(&self) {
         self.give_nodes_back(self.lease());
-        self.map.store.trim(&self.guard);
+        self.map.store.trim(self.capacity(), &self.guard);
     }
 
     /// Free nodes in a stripe keep their chunks from being given back.
@@ -325,7 +336,7 @@ impl<'m, K, V> Session<'m, K, V> {
     }
 
     pub(crate) fn repin(&mut self) {
-        self.guard.repin();
+        repin(&mut self.guard);
     }
 
     /// Frees all that was retired, of every stripe which nobody holds, if no other thread stays pinned for long; and
@@ -335,21 +346,38 @@ impl<'m, K, V> Session<'m, K, V> {
         /// Rounds without a ripe bag after which somebody must be pinned. Two advance the epoch far enough; the others
         /// work through what the rest of the process has deferred.
         const PATIENCE: u32 = 64;
+        /// How often destructors may retire something more that is then freed, too.
+        const GENERATIONS: u32 = 64;
+        let (mut idle, mut generations) = (0, 0);
+        while idle < PATIENCE {
+            if generations < GENERATIONS {
+                generations += u32::from(self.gather());
+            }
+            if self.lease().local(|local| local.garbage.is_empty()) {
+                break;
+            }
+            self.repin();
+            self.guard.flush();
+            idle = if self.collect() { 0 } else { idle + 1 };
+        }
+        self.trim();
+    }
+
+    /// Takes over the garbage of every stripe that nobody holds, and seals it. Whether there was any.
+    fn gather(&self) -> bool {
         let mut left_behind = Vec::new();
         for lease in self.map.stripes.each_free(&self.guard) {
             left_behind.push(lease.local(|local| std::mem::take(&mut local.garbage)));
             self.give_nodes_back(&lease);
         }
-        self.seal(left_behind);
-        let mut idle = 0;
-        while idle < PATIENCE && !self.lease().local(|local| local.garbage.is_empty()) {
-            self.guard.repin();
-            self.guard.flush();
-            idle = if self.collect() { 0 } else { idle + 1 };
-            // What destructors retired meanwhile, if anything.
-            self.seal(None);
-        }
-        self.trim();
+        self.seal(left_behind)
+    }
+}
+
+impl<K, V> Drop for Session<'_, K, V> {
+    // Also keeps a session from being dropped after its map: the lease by itself has no lifetime.
+    fn drop(&mut self) {
+        self.lease.take();
     }
 }
 

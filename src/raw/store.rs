@@ -306,13 +306,6 @@ pub(super) struct Extent {
     pub(super) free: usize,
 }
 
-impl Extent {
-    /// Whether most of the store is unused, so that memory should go back rather than be kept for re-use.
-    pub(super) fn is_sparse(self) -> bool {
-        self.nodes > 256 && self.free > self.nodes / 4 * 3
-    }
-}
-
 impl<K, V> Store<K, V> {
     /// The first chunk holds a few nodes, or one if they are large.
     const MIN_CHUNK_LEN: usize = match size_of::<Node<K, V>>() {
@@ -389,7 +382,8 @@ impl<K, V> Store<K, V> {
             if missing == 0 {
                 return;
             }
-            self.grow(missing, guard);
+            // Not less than usual: chunk numbers are few.
+            self.grow(missing.max(self.extent(guard).nodes / 4), guard);
         }
     }
 
@@ -401,14 +395,14 @@ impl<K, V> Store<K, V> {
             })
     }
 
-    /// Gives unused chunks back, as long as a quarter more than what is in use remains.
-    pub(super) fn trim(&self, guard: &Guard) {
+    /// Gives unused chunks back, as long as `keep` nodes remain and a quarter more than what is in use.
+    pub(super) fn trim(&self, keep: usize, guard: &Guard) {
         for (number, chunk) in self.each_chunk(guard) {
             let Extent { nodes, free } = self.extent(guard);
             let used = nodes - free;
-            let len = chunk.map().len;
-            if chunk.map().free() < len || nodes < len + used + used / 4 || !chunk.map().take_all()
-            {
+            let map = chunk.map();
+            let spare = nodes.saturating_sub(keep.max(used + used / 4));
+            if map.free() < map.len || spare < map.len || !map.take_all() {
                 continue;
             }
             self.edit(guard, |chunks| chunks[number] = None);
@@ -446,8 +440,6 @@ impl<K, V> Store<K, V> {
     /// Adds a chunk of about `len` nodes.
     #[cold]
     fn grow(&self, len: usize, guard: &Guard) {
-        let entered = self.each_chunk(guard).count();
-        assert!(entered < Location::MAX_CHUNKS, "capacity overflow");
         let len = len.clamp(Self::MIN_CHUNK_LEN, Location::MAX_CHUNK_LEN);
         let chunk = Chunk::new(if len > 64 {
             len.next_multiple_of(64)
@@ -455,9 +447,12 @@ impl<K, V> Store<K, V> {
             len
         });
         let entered = self.try_edit(guard, |chunks| {
-            match chunks.iter_mut().find(|entry| entry.is_none()) {
-                Some(entry) => *entry = Some(chunk),
-                None => chunks.push(Some(chunk)),
+            match chunks.iter().position(Option::is_none) {
+                Some(unused) => chunks[unused] = Some(chunk),
+                None => {
+                    assert!(chunks.len() < Location::MAX_CHUNKS, "capacity overflow");
+                    chunks.push(Some(chunk));
+                }
             }
         });
         if !entered {

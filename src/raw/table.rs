@@ -25,11 +25,14 @@ pub(super) struct Table {
 /// How far the migration out of a table is.
 #[repr(align(64))]
 struct Progress {
-    /// Where the next helper starts; runs round and round.
+    /// Where the next helper starts.
     cursor: AtomicUsize,
-    /// How many buckets are MOVED: may lag behind, never runs ahead.
-    moved: AtomicUsize,
+    /// All buckets before this one are known to be MOVED.
+    frontier: AtomicUsize,
 }
+
+/// Buckets that a helper moves at a time: microseconds.
+const CHUNK: usize = 16;
 
 impl Table {
     /// 2^30 buckets: then each hash has its own.
@@ -46,7 +49,7 @@ impl Table {
             allocating: AtomicBool::new(false),
             progress: Progress {
                 cursor: AtomicUsize::new(0),
-                moved: AtomicUsize::new(0),
+                frontier: AtomicUsize::new(0),
             },
         })
     }
@@ -69,10 +72,9 @@ impl Table {
         (hash.to_bits() >> self.shift) as usize
     }
 
-    /// The hashes from `start` to the end of its home bucket.
-    pub(super) fn home_range(&self, start: Hash) -> Range<u32> {
-        let end = (self.home(start) as u32 + 1) << self.shift;
-        start.to_bits()..end
+    /// One past the last hash of the same home bucket.
+    pub(super) fn home_end(&self, hash: Hash) -> u32 {
+        (self.home(hash) as u32 + 1) << self.shift
     }
 
     /// The buckets in which an entry with `hash` may be: its home, and the following ones as long as all before are
@@ -114,25 +116,65 @@ impl Table {
         !self.allocating.swap(true, Ordering::Relaxed)
     }
 
-    /// Some buckets to move: round and round, so that those of a helper who stopped half-way come up again.
+    /// Some buckets to move: each chunk once, and then what is left of those whose helpers have not come to an end, from
+    /// the front.
     pub(super) fn claim_chunk(&self) -> Range<usize> {
-        const CHUNK: usize = 16;
-        // Relaxed: moving a bucket twice does no harm.
-        let start =
-            self.progress.cursor.fetch_add(CHUNK, Ordering::Relaxed) & (self.buckets.len() - 1);
+        let claimed = || {
+            // Relaxed, twice: moving a bucket twice does no harm.
+            let unclaimed = self.progress.cursor.load(Ordering::Relaxed) < self.buckets.len();
+            unclaimed.then(|| self.progress.cursor.fetch_add(CHUNK, Ordering::Relaxed))
+        };
+        let start = claimed().filter(|&start| start < self.buckets.len());
+        self.chunk(start.unwrap_or_else(|| self.frontier()))
+    }
+
+    /// Moves the frontier over chunks which are MOVED, a few at a time.
+    pub(super) fn advance_frontier(&self) {
+        const FEW: usize = 4;
+        let mut frontier = self.frontier();
+        for _ in 0..FEW {
+            let chunk = self.chunk(frontier);
+            if chunk.is_empty()
+                || !self.buckets[chunk.clone()]
+                    .iter()
+                    .all(|b| b.ctrl().is_moved())
+            {
+                return;
+            }
+            // ORDERING: E3 once more: who sees the frontier at the end sees every bucket MOVED. Acquire: also those that
+            // others have looked at.
+            let advanced = self.progress.frontier.compare_exchange(
+                frontier,
+                chunk.end,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            frontier = advanced.map_or_else(|now| now, |_| chunk.end);
+        }
+    }
+
+    /// M2: all buckets are known to be MOVED.
+    pub(super) fn is_moved(&self) -> bool {
+        self.frontier() == self.buckets.len()
+    }
+
+    fn frontier(&self) -> usize {
+        // ORDERING: E3 with `advance_frontier`.
+        self.progress.frontier.load(Ordering::Acquire)
+    }
+
+    fn chunk(&self, start: usize) -> Range<usize> {
         start..self.buckets.len().min(start + CHUNK)
     }
 
-    /// Counts buckets that the caller closed. Whether they were the last ones.
-    pub(super) fn count_moved(&self, buckets: usize) {
-        // ORDERING: E3 once more: who sees the count reach the end sees every bucket MOVED.
-        self.progress.moved.fetch_add(buckets, Ordering::Release);
-    }
-
-    /// M2: all buckets are MOVED and counted. `false` may be a moment late.
-    pub(super) fn is_moved(&self) -> bool {
-        // ORDERING: E3 with `count_moved`.
-        self.progress.moved.load(Ordering::Acquire) == self.buckets.len()
+    /// How many live words there are; never too few in a full table, where none can come.
+    pub(super) fn count_live(&self) -> usize {
+        let live = |bucket: &Bucket| {
+            (0..SLOTS)
+                .filter(|&slot| bucket.load(slot).is_live())
+                .count()
+        };
+        self.buckets.iter().map(live).sum()
     }
 
     /// Whether every bucket of the path is MOVED: only then may `next` be written for this hash (I4).

@@ -253,3 +253,14 @@ impl<K, V> Session<'_, K, V> {
         self.after_change();
     }
 }
+
+#[cfg(test)]
+impl<K: Eq, V> Session<'_, K, V> {
+    /// The first half of an insertion: what an inserter has done that is stopped before it counts.
+    pub(super) fn place_uncounted(&self, hash: Hash, key: K, value: V) {
+        let draft = self.draft(key, value);
+        let placed = self.seek(hash, Some(draft.word(hash)), |k| k == draft.key());
+        assert!(matches!(placed, Seek::Placed));
+        draft.published();
+    }
+}
