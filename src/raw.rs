@@ -101,8 +101,7 @@
 //! for the other's, both could miss (a store is passed by a later load). Insert, then look at something else, is how waiters
 //! register; so every access to ctrl and slots that can be the instant of an operation is sequentially consistent, and
 //! operations on different keys, and the caller's own sequentially consistent accesses, fall into one order. On x86-64 this
-//! changes no instruction. A model checker which takes such accesses for acquire-release ones cannot show it; the edges it
-//! can.
+//! changes no instruction. The models use acquire and release there, so that they test the edges.
 //!
 //! `repin` is followed by a fence: I8 needs what a fresh pin has, and `crossbeam_epoch::Guard::repin` has none.
 //!

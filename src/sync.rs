@@ -15,6 +15,9 @@ mod real {
         AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, AtomicUsize, Ordering,
     };
 
+    /// For loads and changes that may be the instant of an operation (E0 in `raw`).
+    pub(crate) const INSTANT: (Ordering, Ordering) = (Ordering::SeqCst, Ordering::SeqCst);
+
     /// `std::cell::UnsafeCell` with loom's interface.
     #[derive(Debug)]
     #[repr(transparent)]
@@ -83,6 +86,9 @@ mod model {
     pub(crate) use loom::sync::atomic::{
         AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, AtomicUsize, Ordering,
     };
+
+    /// Weaker than in reality: loom then shows every outdated value that the acquire-release edges leave possible.
+    pub(crate) const INSTANT: (Ordering, Ordering) = (Ordering::Acquire, Ordering::Release);
 
     pub(crate) fn repin(_: &mut epoch::Guard) {}
 

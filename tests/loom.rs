@@ -4,9 +4,8 @@
 //! RUSTFLAGS="--cfg loom" cargo test --release --test loom -- --nocapture
 //! ```
 //!
-//! Without `LOOM_MAX_PREEMPTIONS` models of two threads allow three preemptions, models of three threads one: enough to
-//! catch every mutant of the protocol that was tried, and short. With 2 or 3 the models of three threads take minutes to
-//! hours.
+//! Without `LOOM_MAX_PREEMPTIONS` models of two threads allow two preemptions, models of three threads one: minutes. With
+//! 3 and 2 they take hours.
 //!
 //! Under loom a bucket has two slots and the first table one bucket, so that the second insertion already migrates, and
 //! the epoch is a stub that frees nothing before the map is dropped (`src/sync.rs`).
@@ -50,7 +49,7 @@ fn model(
     let executions = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&executions);
     let mut builder = loom::model::Builder::new();
-    let bound = if threads.len() > 2 { 1 } else { 3 };
+    let bound = if threads.len() > 2 { 1 } else { 2 };
     builder.preemption_bound = builder.preemption_bound.or(Some(bound));
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
@@ -105,17 +104,15 @@ fn one_of_two_inserters_of_a_key_wins_while_the_table_moves_and_a_reader_looks()
 #[test]
 fn inserters_of_two_keys_lose_none_while_the_table_moves() {
     model(
-        "two inserters of two keys",
-        |map| {
-            map.insert(1, 10);
-        },
+        "two inserters of two keys, the first table and the next",
+        |_| {},
         &[
             |map| map.get_or_insert(2, 20),
             |map| map.get_or_insert(3, 30),
         ],
         |map, _| {
-            assert_eq!([1, 2, 3].map(|key| get(map, key)), [10, 20, 30]);
-            assert_eq!(map.pin().iter().count(), 3);
+            assert_eq!([2, 3].map(|key| get(map, key)), [20, 30]);
+            assert_eq!(map.pin().iter().count(), 2);
         },
     );
 }
@@ -171,22 +168,23 @@ fn a_removed_key_is_not_resurrected_by_a_late_copier() {
 #[test]
 fn each_value_is_removed_once() {
     model(
-        "two removers and an inserter",
+        "two removers, one of which inserts again",
         |map| {
             map.insert(1, 10);
         },
         &[
             |map| map.remove(&1).unwrap_or(0),
-            |map| map.remove(&1).unwrap_or(0),
-            |map| map.get_or_insert(1, 11),
+            |map| {
+                let removed = map.remove(&1).unwrap_or(0);
+                map.insert(1, 11);
+                removed
+            },
         ],
         |map, results| {
             let mut taken = vec![results[0], results[1], get(map, 1)];
             taken.retain(|&value| value != 0);
-            let inserted = results[2] == 11;
             taken.sort_unstable();
-            let expected: &[u64] = if inserted { &[10, 11] } else { &[10] };
-            assert_eq!(taken, expected);
+            assert_eq!(taken, [10, 11]);
         },
     );
 }
@@ -200,8 +198,10 @@ fn no_update_is_lost_while_the_table_moves() {
         },
         &[
             |map| map.update(&1, |value| value + 1).unwrap(),
-            |map| map.update(&1, |value| value + 1).unwrap(),
-            |map| map.get_or_insert(2, 20),
+            |map| {
+                map.update(&1, |value| value + 1);
+                map.get_or_insert(2, 20)
+            },
         ],
         |map, _| assert_eq!([1, 2].map(|key| get(map, key)), [12, 20]),
     );

@@ -5,11 +5,15 @@ use super::{
     store::Location,
     tag::{Hash, Tag},
 };
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, INSTANT, Ordering};
 use std::fmt;
 
 /// Slots in a bucket; fewer under the model checker, where two are enough to fill, pass and wrap.
 pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
+
+/// Acquire and release at least; more where the order between keys matters (E0).
+const LOAD: Ordering = INSTANT.0;
+const CHANGE: Ordering = INSTANT.1;
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
@@ -30,14 +34,14 @@ impl Bucket {
     #[inline]
     pub(super) fn ctrl(&self) -> Ctrl {
         // ORDERING: E2 with `announce`, E3 with `close`. E0.
-        Ctrl(self.ctrl.load(Ordering::SeqCst))
+        Ctrl(self.ctrl.load(LOAD))
     }
 
     /// Slot `slot` now.
     #[inline]
     pub(super) fn load(&self, slot: usize) -> Word {
         // ORDERING: E1 with `publish` and `replace`, E6 with `replace` and `bury`. E0.
-        Word(self.slots[slot].load(Ordering::SeqCst))
+        Word(self.slots[slot].load(LOAD))
     }
 
     /// S1: vacant -> live. The word met instead, if another thread was first.
@@ -67,7 +71,7 @@ impl Bucket {
         // ORDERING: success is the releasing half of E1 (the node) and E6 (what this thread knows of MOVED); failure
         // is a `load`. E0.
         self.slots[slot]
-            .compare_exchange(old.0, new.0, Ordering::SeqCst, Ordering::SeqCst)
+            .compare_exchange(old.0, new.0, CHANGE, LOAD)
             .map(drop)
             .map_err(Word)
     }
@@ -89,14 +93,14 @@ impl Bucket {
     pub(super) fn announce(&self, tags: Tags) {
         if tags.0 != 0 {
             // ORDERING: E2: who sees a tag sees the slot filled. E0.
-            self.ctrl.fetch_or(tags.0, Ordering::SeqCst);
+            self.ctrl.fetch_or(tags.0, CHANGE);
         }
     }
 
     /// C2: every entry of this bucket is in the next table.
     pub(super) fn close(&self) {
         // ORDERING: E3: who sees the mark sees the copies, and all that the copier saw. E0.
-        self.ctrl.fetch_or(Ctrl::MOVED, Ordering::SeqCst);
+        self.ctrl.fetch_or(Ctrl::MOVED, CHANGE);
     }
 
     /// Whether no slot is vacant, so that paths lead on to the next bucket.
