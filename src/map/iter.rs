@@ -101,10 +101,11 @@ iterators! {
     IntoIter<>(raw::IntoIter<K, V>) [] -> (K, V) = identity, size_hint;
 
     /// Keys of a map that is consumed, from [`HashMap::into_keys`].
-    IntoKeys<>(raw::IntoIter<K, V>) [] -> K = |(key, _)| key, size_hint;
+    // Dropped by name: a value returned from a closure is leaked if a later destructor of it panics.
+    IntoKeys<>(raw::IntoIter<K, V>) [] -> K = |(key, value)| { drop(value); key }, size_hint;
 
     /// Values of a map that is consumed, from [`HashMap::into_values`].
-    IntoValues<>(raw::IntoIter<K, V>) [] -> V = |(_, value)| value, size_hint;
+    IntoValues<>(raw::IntoIter<K, V>) [] -> V = |(key, value)| { drop(key); value }, size_hint;
 }
 
 impl<K, V> ExactSizeIterator for IterMut<'_, K, V> {}

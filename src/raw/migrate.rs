@@ -20,7 +20,7 @@ struct Blocked<'g> {
 }
 
 impl Table {
-    /// Slots that may be used before it is time for the next table.
+    /// Slots that may be in use: with one more it is time for the next table.
     pub(super) fn limit(&self) -> usize {
         limit(self.slots())
     }
@@ -39,9 +39,9 @@ impl Table {
     }
 }
 
-/// Three quarters, rounded up.
+/// Three quarters.
 fn limit(slots: usize) -> usize {
-    slots - slots / 4
+    slots - slots.div_ceil(4)
 }
 
 /// The size of a table that holds `entries` without a migration.
@@ -88,7 +88,7 @@ impl<K, V> Session<'_, K, V> {
         let slots = table.slots();
         // A table that was filled and emptied again; one that was reserved is left alone.
         let is_deserted = tombstones >= slots / 8 && counts.live < slots / 16;
-        let is_due = used >= table.limit() || is_deserted;
+        let is_due = used > table.limit() || is_deserted;
         // Who claims the allocation may be stopped before it is done: the others do not wait until the table is full.
         let is_urgent = used >= slots - slots / 8;
         if is_due && (table.claim_allocation() || is_urgent) {
@@ -406,7 +406,7 @@ mod tests {
         for bits in 0..12 {
             let table = super::Table::new(bits, 0);
             let limit = table.limit();
-            assert!(limit * 4 >= table.slots() * 3 && limit < table.slots());
+            assert!(limit * 4 <= table.slots() * 3 && (limit + 1) * 4 > table.slots() * 3);
             assert_eq!(super::bits_for(limit), bits);
         }
     }

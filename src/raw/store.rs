@@ -9,7 +9,7 @@ use crate::sync::{
     AtomicU64, AtomicUsize, Ordering, UnsafeCell,
     epoch::{Guard, pin},
 };
-use std::{mem::MaybeUninit, ptr::NonNull};
+use std::{cmp::Reverse, mem::MaybeUninit, ptr::NonNull};
 
 /// A node's place: chunk number (8 bits, from 1) and offset (25 bits). The values below chunk 1 are free for the slot
 /// word's own marks.
@@ -395,9 +395,11 @@ impl<K, V> Store<K, V> {
             })
     }
 
-    /// Gives unused chunks back, as long as `keep` nodes remain and a quarter more than what is in use.
+    /// Gives unused chunks back, the largest first, as long as `keep` nodes remain and a quarter more than what is in use.
     pub(super) fn trim(&self, keep: usize, guard: &Guard) {
-        for (number, chunk) in self.each_chunk(guard) {
+        let mut chunks: Vec<_> = self.each_chunk(guard).collect();
+        chunks.sort_by_key(|(_, chunk)| Reverse(chunk.map().len));
+        for (number, chunk) in chunks {
             let Extent { nodes, free } = self.extent(guard);
             let used = nodes - free;
             let map = chunk.map();
