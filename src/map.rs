@@ -43,8 +43,8 @@ use iter::{Drain, IntoKeys, IntoValues, IterMut, OwnedIter, OwnedKeys, OwnedValu
 /// `Clone`, `Debug`) go from entry to entry and are no snapshot.
 ///
 /// **Closures** run with nothing held: they may use the same map, for the same key too. An `FnOnce` runs at
-/// most once a call. An `FnMut` may run again, on the new value, if another thread changed the entry
-/// meanwhile.
+/// most once a call. An `FnMut` may run again: on the new value, if another thread changed the entry
+/// meanwhile; on the same one, if the entry was moved by a resize, such as the closure itself may cause.
 ///
 /// **Ownership.** A key or value that lost a race is dropped or, by the `try_` methods, given back. What a
 /// method returns as removed or replaced is returned to one caller only.
@@ -68,7 +68,8 @@ use iter::{Drain, IntoKeys, IntoValues, IterMut, OwnedIter, OwnedKeys, OwnedValu
 /// | `update`, `get_and_update`, `compute` | lock-free, may run the closure again | O(1) a round |
 /// | iteration, `retain`, `clear` | lock-free, help with a resize they meet | O(capacity) |
 /// | `reserve`, `shrink_to_fit` | lock-free, finish a resize they meet | O(capacity) |
-/// | `len`, `is_empty`, `capacity` | never wait | O(threads that wrote at the same time) |
+/// | `len`, `capacity` | never wait | O(threads that wrote at the same time) |
+/// | `is_empty` | as `len` if it is not; if `len` says 0, as iteration | O(capacity) if it is |
 ///
 /// Costs are expected ones: keys with equal hashes are searched one by one. Lock-free means that a thread
 /// suspended at any point never keeps the others from completing. Each call on `HashMap` pins the current
@@ -770,7 +771,7 @@ impl<K: Hash + Eq, V, const N: usize> From<[(K, V); N]> for HashMap<K, V> {
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         let entries = entries.into_iter();
-        if self.is_empty() {
+        if self.capacity() == 0 {
             self.reserve(entries.size_hint().0);
         }
         // A pin for each entry, because `entries` may wait between two of them.

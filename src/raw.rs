@@ -99,7 +99,7 @@
 //!
 //! **E0** For one key the edges above suffice. Between keys they do not: of two threads that each insert a key and then look
 //! for the other's, both could miss (a store is passed by a later load). Insert, then look at something else, is how waiters
-//! register; so every access to ctrl and slots that can be the instant of an operation is sequentially consistent, and
+//! register; so every access to ctrl, slots and a null root that can be the instant of an operation is sequentially consistent, and
 //! operations on different keys, and the caller's own sequentially consistent accesses, fall into one order. On x86-64 this
 //! changes no instruction. The models use acquire and release there, so that they test the edges.
 //!
@@ -109,9 +109,9 @@
 //!
 //! | operation | instant |
 //! |---|---|
-//! | insertion of an absent key | first C1 of its slot, in any table |
+//! | insertion of an absent key | C1 of its slot; or, if it is copied before, the C1 or C2 which first lets a reader find the copy |
 //! | hit | load of the slot; if the bucket was closed since its control word was loaded, just before the close |
-//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path |
+//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path; if a slot with its hash was met as a tombstone and filled anew further on, just after that S3; if a bucket of the path was closed meanwhile, before the close; load of a null root |
 //! | replacement, removal | success of S2, S3 |
 //! | insert-or-get, present | as a hit |
 //!
@@ -122,7 +122,7 @@
 //! * A word is in two tables: as long as the old bucket is not MOVED the old one counts, and it is frozen.
 //! * The root is completely MOVED: look-ups go one table further until some writer promotes the next one.
 //! * A table is younger than the next one of the root: the chain grows when a table is full before the older migration is
-//!   done (all but a few writers stopped in it, say). Whoever wants to migrate out of a table finishes the older migrations first, so this takes writers that were
+//!   done (all but a few writers stopped in it, say; to keep this rare a table shrinks by three doublings at most). Whoever wants to migrate out of a table finishes the older migrations first, so this takes writers that were
 //!   overtaken in between.
 //!
 //! # Progress

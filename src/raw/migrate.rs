@@ -8,6 +8,7 @@
 use super::{
     bucket::{Bucket, SLOTS, Word},
     root::Session,
+    stripe::Counts,
     table::{Table, Unannounced, Walk},
     tag::Hash,
 };
@@ -29,13 +30,26 @@ impl Table {
     /// size or smaller, to get rid of tombstones. How long probes are does not count: with hashes that collide, growing
     /// would not shorten them.
     fn next_bits(&self, live: usize) -> u32 {
-        if live >= self.slots() / 8 * 3 {
-            let step = if self.bits() < 8 { 2 } else { 1 };
-            return (self.bits() + step).min(Self::MAX_BITS);
+        /// A much smaller table could be full again before this one is moved, and the next one as well.
+        const MAX_SHRINK: u32 = 3;
+        let bits = self.bits();
+        if live >= self.slots().div_ceil(8) * 3 {
+            let step = if bits < 8 { 2 } else { 1 };
+            return (bits + step).min(Self::MAX_BITS);
         }
-        (0..self.bits())
-            .find(|&bits| live <= (SLOTS << bits) / 8 * 3)
-            .unwrap_or(self.bits())
+        let is_roomy = |&smaller: &u32| live <= (SLOTS << smaller) / 4;
+        (bits.saturating_sub(MAX_SHRINK)..bits)
+            .find(is_roomy)
+            .unwrap_or(bits)
+    }
+
+    /// How many slots are in use: exact when nobody writes, but for tombstones that were left behind in an older table.
+    fn used(&self, counts: Counts) -> usize {
+        counts.live.saturating_add(self.tombstones(counts))
+    }
+
+    fn tombstones(&self, counts: Counts) -> usize {
+        counts.removed.wrapping_sub(self.removed_before)
     }
 }
 
@@ -71,7 +85,7 @@ impl<K, V> Session<'_, K, V> {
         let bits = root.bits();
         let due = self.lease().local(|local| {
             let due = local.reviewed_bits != bits || local.until_review == 0;
-            local.until_review = local.until_review.wrapping_sub(1);
+            local.until_review = local.until_review.saturating_sub(1);
             due
         });
         if due {
@@ -82,17 +96,17 @@ impl<K, V> Session<'_, K, V> {
     /// Compares the used slots with the size of the table.
     #[cold]
     fn review(&self, table: &Table) {
+        /// Smaller tables are left as they are when they are emptied.
+        const LARGE: usize = 512;
         let counts = self.counts();
-        let tombstones = counts.removed.wrapping_sub(table.removed_before);
-        let used = counts.live.saturating_add(tombstones);
-        let slots = table.slots();
-        // A table that was filled and emptied again; one that was reserved is left alone.
-        let is_deserted = tombstones >= slots / 8 && counts.live < slots / 16;
+        let (used, slots) = (table.used(counts), table.slots());
+        let is_deserted =
+            slots >= LARGE && table.tombstones(counts) >= slots / 8 && counts.live < slots / 16;
         let is_due = used > table.limit() || is_deserted;
         // Who claims the allocation may be stopped before it is done: the others do not wait until the table is full.
         let is_urgent = used >= slots - slots / 8;
         if is_due && (table.claim_allocation() || is_urgent) {
-            self.migrate(table, table.next_bits(counts.live));
+            self.migrate(table, |live| table.next_bits(live));
         }
         // All stripes together may use half of the room before all of them look again.
         let room = table.limit().saturating_sub(used).min(slots / 16) / (2 * counts.stripes.max(1));
@@ -102,8 +116,9 @@ impl<K, V> Session<'_, K, V> {
         });
     }
 
-    /// Begins to move `table`, after all older ones are done with: so the chain of tables stays short.
-    fn migrate(&self, table: &Table, bits: u32) {
+    /// Begins to move `table` to one with `bits` of the number of entries, after all older ones are done with: so the chain
+    /// of tables stays short.
+    fn migrate(&self, table: &Table, bits: impl FnOnce(usize) -> u32) {
         while let Some(root) = self.root() {
             if std::ptr::eq(root, table) || root.next(&self.guard).is_none() {
                 break;
@@ -111,29 +126,41 @@ impl<K, V> Session<'_, K, V> {
             self.finish(root);
         }
         if table.next(&self.guard).is_none() {
-            table.install(Table::new(bits, self.counts().removed), &self.guard);
+            let counts = self.counts();
+            let next = Table::new(bits(counts.live), counts.removed);
+            table.install(next, &self.guard);
         }
         self.help(table);
     }
 
     /// Makes room for `additional` more entries, in one go.
+    ///
+    /// # Panics
+    /// With "capacity overflow".
     pub(crate) fn reserve(&self, additional: usize) {
         if additional == 0 {
             return;
         }
-        let entries = self
-            .counts()
+        let counts = self.counts();
+        let entries = counts
             .live
             .checked_add(additional)
             .expect("capacity overflow");
         let bits = bits_for(entries);
         self.map.store.reserve(entries, &self.guard);
-        if self.root().is_none() {
-            self.map
-                .install_root(Table::new(bits, self.counts().removed), &self.guard);
+        match self.newest() {
+            None => {
+                let first = Table::new(bits, counts.removed);
+                self.map.install_root(first, &self.guard);
+            }
+            Some(table) if table.used(counts).saturating_add(additional) > table.limit() => {
+                self.migrate(table, |_| bits.max(table.bits()));
+            }
+            Some(_) => {}
         }
+        // Somebody else may have been first, with a smaller one.
         while let Some(table) = self.newest().filter(|table| table.bits() < bits) {
-            self.migrate(table, bits);
+            self.migrate(table, |_| bits);
         }
         self.finish_all();
     }
@@ -141,12 +168,10 @@ impl<K, V> Session<'_, K, V> {
     /// Moves to the smallest table that holds all entries, and gives back what is not in use.
     pub(crate) fn shrink_to_fit(&self) {
         self.finish_all();
-        if let Some(table) = self.newest() {
-            let bits = bits_for(self.counts().live);
-            if bits < table.bits() {
-                self.migrate(table, bits);
-                self.finish_all();
-            }
+        let fits = || bits_for(self.counts().live);
+        if let Some(table) = self.newest().filter(|table| fits() < table.bits()) {
+            self.migrate(table, bits_for);
+            self.finish_all();
         }
         self.trim();
     }
@@ -351,7 +376,7 @@ mod tests {
         fill(&map, 0..9_000);
         let session = map.pin();
         let root = session.root().unwrap();
-        session.migrate(root, root.bits() + 1);
+        session.migrate(root, |_| root.bits() + 1);
         // It claims, and is never heard of again.
         let _ = root.claim_chunk();
         fill(&map, 9_000..20_000);
@@ -399,6 +424,62 @@ mod tests {
         fill(&map, 100..200);
         assert_eq!(count(&map), 128);
         assert!(session.newest().unwrap().slots() <= 1_000);
+    }
+
+    #[test]
+    fn a_deserted_table_is_left_in_steps_and_the_chain_stays_short() {
+        let map = RawMap::with_capacity(200_000);
+        fill(&map, 0..10);
+        let mut longest = 0;
+        for key in 1_000..120_000 {
+            fill(&map, key..key + 1);
+            map.pin()
+                .remove_if(map.mix(key), |k| *k == key, |_, _| true)
+                .unwrap();
+            longest = longest.max(tables(&map));
+        }
+        assert!(longest <= 3, "a chain of {longest} tables");
+        assert!(map.capacity() < 20_000 && count(&map) == 10);
+    }
+
+    #[test]
+    fn a_small_table_does_not_change_its_size_under_churn() {
+        for stay in 0..4 {
+            let map = RawMap::<u64, u64>::new();
+            fill(&map, 0..stay);
+            let mut changes = 0;
+            for key in 1_000..3_000 {
+                let before = map.capacity();
+                fill(&map, key..key + 1);
+                map.pin()
+                    .remove_if(map.mix(key), |k| *k == key, |_, _| true)
+                    .unwrap();
+                changes += usize::from(map.capacity() != before);
+            }
+            assert!(
+                changes <= 3,
+                "{changes} changes with {stay} entries that stay"
+            );
+        }
+    }
+
+    #[test]
+    fn room_is_reserved_although_there_are_tombstones() {
+        let map = RawMap::<u64, u64>::with_capacity(1_000);
+        let capacity = map.capacity() as u64;
+        for key in 0..capacity - 1 {
+            fill(&map, key..key + 1);
+            map.pin()
+                .remove_if(map.mix(key), |k| *k == key, |_, _| true)
+                .unwrap();
+        }
+        map.pin().reserve(1_000);
+        let bits = map.pin().newest().unwrap().bits();
+        fill(&map, 10_000..11_000);
+        assert_eq!(
+            (tables(&map), map.pin().newest().unwrap().bits()),
+            (1, bits)
+        );
     }
 
     #[test]

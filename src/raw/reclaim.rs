@@ -114,7 +114,8 @@ thread_local! { static FREEING: Cell<bool> = const { Cell::new(false) } }
 
 impl Freeing {
     pub(super) fn begin() -> Option<Self> {
-        (!FREEING.replace(true)).then_some(Self(()))
+        // Not `then_some`: a guard made and dropped would end the outer round's.
+        (!FREEING.replace(true)).then(|| Self(()))
     }
 }
 
@@ -169,6 +170,7 @@ mod tests {
     fn freeing_does_not_nest() {
         let outer = Freeing::begin();
         assert!(outer.is_some());
+        assert!(Freeing::begin().is_none());
         assert!(Freeing::begin().is_none());
         drop(outer);
         assert!(Freeing::begin().is_some());

@@ -9,7 +9,7 @@ use super::{
     tag::Hash,
 };
 use crate::sync::{
-    AtomicPtr, Ordering,
+    AtomicPtr, INSTANT, Ordering,
     epoch::{self, Guard},
     random_odd, repin,
 };
@@ -83,8 +83,8 @@ impl<K, V> RawMap<K, V> {
     /// The oldest table which is not completely moved.
     #[inline]
     pub(super) fn root<'g>(&'g self, _guard: &'g Guard) -> Option<&'g Table> {
-        // ORDERING: E5 with `install_root` and `advance_root`.
-        let root = self.root.load(Ordering::Acquire);
+        // ORDERING: E5 with `install_root` and `advance_root`. E0: null is an answer.
+        let root = self.root.load(INSTANT.0);
         // SAFETY: a table found under a guard stays allocated until the guard ends (I8).
         unsafe { root.as_ref() }
     }
@@ -95,13 +95,10 @@ impl<K, V> RawMap<K, V> {
             return root;
         }
         let first = Box::into_raw(first);
-        // ORDERING: E5: who sees the table sees its buckets. The failure reads another thread's table.
-        let installed = self.root.compare_exchange(
-            ptr::null_mut(),
-            first,
-            Ordering::Release,
-            Ordering::Acquire,
-        );
+        // ORDERING: E5: who sees the table sees its buckets. The failure reads another thread's table. E0.
+        let installed = self
+            .root
+            .compare_exchange(ptr::null_mut(), first, INSTANT.1, INSTANT.0);
         let current = installed.err().unwrap_or(first);
         if current != first {
             // SAFETY: `first` came from a box, and nobody else has seen it.
@@ -344,8 +341,8 @@ impl<'m, K, V> Session<'m, K, V> {
     // `&mut`: nothing lent by this session is alive, so it may repin.
     pub(crate) fn flush(&mut self) {
         /// Rounds without a ripe bag after which somebody must be pinned. Two advance the epoch far enough; the others
-        /// work through what the rest of the process has deferred.
-        const PATIENCE: u32 = 64;
+        /// work through what the rest of the process has deferred, eight of the collector's bags a round.
+        const PATIENCE: u32 = 4096;
         /// How often destructors may retire something more that is then freed, too.
         const GENERATIONS: u32 = 64;
         let (mut idle, mut generations) = (0, 0);

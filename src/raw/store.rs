@@ -442,6 +442,8 @@ impl<K, V> Store<K, V> {
     /// Adds a chunk of about `len` nodes.
     #[cold]
     fn grow(&self, len: usize, guard: &Guard) {
+        let entered = self.each_chunk(guard).count();
+        assert!(entered < Location::MAX_CHUNKS, "capacity overflow");
         let len = len.clamp(Self::MIN_CHUNK_LEN, Location::MAX_CHUNK_LEN);
         let chunk = Chunk::new(if len > 64 {
             len.next_multiple_of(64)
@@ -452,6 +454,7 @@ impl<K, V> Store<K, V> {
             match chunks.iter().position(Option::is_none) {
                 Some(unused) => chunks[unused] = Some(chunk),
                 None => {
+                    // Others may have entered theirs since.
                     assert!(chunks.len() < Location::MAX_CHUNKS, "capacity overflow");
                     chunks.push(Some(chunk));
                 }
