@@ -395,16 +395,18 @@ impl<K, V> Store<K, V> {
             })
     }
 
-    /// Gives unused chunks back, the largest first, as long as `keep` nodes remain and a quarter more than what is in use.
+    /// Gives unused chunks back, the largest first, but for `keep` nodes and a quarter more than what is in use, about.
     pub(super) fn trim(&self, keep: usize, guard: &Guard) {
         let mut chunks: Vec<_> = self.each_chunk(guard).collect();
         chunks.sort_by_key(|(_, chunk)| Reverse(chunk.map().len));
         for (number, chunk) in chunks {
             let Extent { nodes, free } = self.extent(guard);
             let used = nodes - free;
+            let needed = keep.max(used + used / 4);
             let map = chunk.map();
-            let spare = nodes.saturating_sub(keep.max(used + used / 4));
-            if map.free() < map.len || spare < map.len || !map.take_all() {
+            // A chunk that is far too large for what is left goes, too: smaller ones will be made.
+            let is_spare = nodes >= needed + map.len || nodes > 4 * needed;
+            if map.free() < map.len || !is_spare || !map.take_all() {
                 continue;
             }
             self.edit(guard, |chunks| chunks[number] = None);
