@@ -1,0 +1,51 @@
+//! The command line.
+
+use crate::peer;
+use crate::workload::Workload;
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, ValueEnum};
+
+/// Runs quince and its peers under the same workloads, interleaved in one process, and checks their results.
+#[derive(Parser)]
+#[command(version)]
+pub struct Args {
+    /// Workloads to run, separated by commas [default: all]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Workload::value_variants().to_vec(), hide_default_value = true)]
+    pub workload: Vec<Workload>,
+
+    /// Peers to run beside quince, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(peer::names()))]
+    pub peer: Vec<String>,
+
+    /// Numbers of threads, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Vec<u16>,
+
+    /// Numbers of entries, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "1000,100000", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub size: Vec<u32>,
+
+    /// Rounds that count; one more comes first to warm up
+    #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub rounds: u16,
+
+    /// Operations per session (pin or guard); 1 pins for every operation
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch: u32,
+
+    /// Keys and values
+    #[arg(long, value_enum, default_value_t = Kind::Integers)]
+    pub data: Kind,
+
+    /// Seed of keys, order and mixes
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Kind {
+    /// u64 -> u64
+    Integers,
+    /// String of 24 bytes -> Arc<u64>
+    Text,
+}

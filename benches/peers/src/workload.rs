@@ -1,0 +1,133 @@
+//! What is measured. Every workload checks its own results: a wrong map panics rather than wins.
+
+mod fill;
+mod hot;
+mod mix;
+mod read;
+mod whole;
+
+use crate::contender::Contender;
+use crate::data::{Counters, Data};
+use crate::inputs::Inputs;
+use crate::team::Team;
+use clap::ValueEnum;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Workload {
+    /// Look-ups of present keys
+    GetHit,
+    /// Look-ups of absent keys
+    GetMiss,
+    /// Look-ups of present keys that hand out the value, each on its own: one pin per operation
+    GetOwned,
+    /// Insert-or-get of present keys
+    InsertOrGetPresent,
+    /// Insert-or-get of absent keys, from an empty map: one thread
+    InsertOrGetAbsent,
+    /// Insert-or-get of absent keys, from an empty map: each thread has its own keys
+    FillDisjoint,
+    /// Insert-or-get from an empty map: all threads walk the same keys in the same order
+    FillSame,
+    /// Remove the oldest key, insert a new one: a window slides over the keys of each thread
+    RemoveInsert,
+    /// 98 % get, 1 % insert, 1 % remove, over twice as many keys as are present
+    Mixed,
+    /// 10 % get, 40 % insert, 40 % remove, 10 % update, over twice as many keys as are present
+    Exchange,
+    /// Every thread visits every entry
+    Iterate,
+    /// Dropping full maps: one thread
+    Drop,
+    /// All threads count on one key's shared counter, made by whoever comes first
+    HotCounter,
+    /// All threads replace the value of one key by its successor
+    UpdateHot,
+}
+
+/// What a workload is run with.
+pub struct Case<'a, K> {
+    pub inputs: &'a Inputs<K>,
+    pub team: Team,
+    /// Operations per session.
+    pub batch: usize,
+}
+
+/// What one measurement found.
+pub struct Sample {
+    elapsed: Duration,
+    operations: usize,
+    threads: usize,
+}
+
+impl Sample {
+    fn new(elapsed: Duration, operations: usize, team: &Team) -> Self {
+        Self {
+            elapsed,
+            operations,
+            threads: team.threads(),
+        }
+    }
+
+    /// Nanoseconds that an operation takes in the eyes of the thread that does it.
+    pub fn nanoseconds(&self) -> f64 {
+        self.elapsed.as_nanos() as f64 * self.threads as f64 / self.operations as f64
+    }
+}
+
+impl Workload {
+    /// Whether it makes sense on one thread only.
+    pub fn is_serial(self) -> bool {
+        matches!(self, Self::InsertOrGetAbsent | Self::Drop)
+    }
+
+    pub fn measure<C, D>(self, case: &Case<D::Key>) -> Sample
+    where
+        C: Contender<D> + Contender<Counters<D>>,
+        D: Data,
+    {
+        match self {
+            Self::GetHit => read::get_hit::<C, D>(case),
+            Self::GetMiss => read::get_miss::<C, D>(case),
+            Self::GetOwned => read::get_owned::<C, D>(case),
+            Self::InsertOrGetPresent => read::insert_or_get_present::<C, D>(case),
+            Self::InsertOrGetAbsent | Self::FillDisjoint => fill::disjoint::<C, D>(case),
+            Self::FillSame => fill::same::<C, D>(case),
+            Self::RemoveInsert => mix::remove_insert::<C, D>(case),
+            Self::Mixed => mix::run::<C, D>(case, mix::MIXED),
+            Self::Exchange => mix::run::<C, D>(case, mix::EXCHANGE),
+            Self::Iterate => whole::iterate::<C, D>(case),
+            Self::Drop => whole::drop_maps::<C, D>(case),
+            Self::HotCounter => hot::counter::<C, D>(case),
+            Self::UpdateHot => hot::update::<C, D>(case),
+        }
+    }
+}
+
+/// A map of the present keys.
+fn filled<C: Contender<D>, D: Data>(inputs: &Inputs<D::Key>) -> C::Map {
+    let map = C::new();
+    let mut numbers = 0..;
+    batched::<C, D, _>(&map, 64, &inputs.present, |session, key| {
+        let value = D::value(numbers.next().unwrap());
+        assert!(C::insert(session, key.clone(), value));
+    });
+    assert_eq!(C::len(&map), inputs.size());
+    map
+}
+
+/// Does `operation` on every item, with a new session for every `batch` of them.
+fn batched<C: Contender<D>, D: Data, T>(
+    map: &C::Map,
+    batch: usize,
+    items: &[T],
+    mut operation: impl FnMut(&C::Session<'_>, &T),
+) {
+    for items in items.chunks(batch) {
+        let session = C::session(map);
+        for item in items {
+            operation(&session, item);
+        }
+    }
+}
