@@ -4,8 +4,8 @@
 //! RUSTFLAGS="--cfg loom" cargo test --release --test loom -- --nocapture
 //! ```
 //!
-//! Without `LOOM_MAX_PREEMPTIONS` models of two threads allow two preemptions, models of three threads one: minutes. With
-//! 3 and 2 they take hours.
+//! Each model has a bound of its own, so that all of them take minutes; `LOOM_MAX_PREEMPTIONS` replaces it. With one more
+//! they take hours.
 //!
 //! Under loom a bucket has two slots and the first table one bucket, so that the second insertion already migrates, and
 //! the epoch is a stub that frees nothing before the map is dropped (`src/sync.rs`).
@@ -42,6 +42,7 @@ type Map = HashMap<u64, u64, BuildHasherDefault<Identity>>;
 /// Runs `prepare`, then `threads` at the same time, then `check` alone; says how many executions there were.
 fn model(
     name: &str,
+    preemptions: usize,
     prepare: impl Fn(&Map) + Sync + Send + 'static,
     threads: &'static [fn(&Map) -> u64],
     check: impl Fn(&Map, Vec<u64>) + Sync + Send + 'static,
@@ -49,8 +50,7 @@ fn model(
     let executions = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&executions);
     let mut builder = loom::model::Builder::new();
-    let bound = if threads.len() > 2 { 1 } else { 2 };
-    builder.preemption_bound = builder.preemption_bound.or(Some(bound));
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         let map = loom::sync::Arc::new(Map::default());
@@ -79,6 +79,7 @@ fn get(map: &Map, key: u64) -> u64 {
 fn one_of_two_inserters_of_a_key_wins_while_the_table_moves_and_a_reader_looks() {
     model(
         "two inserters, one reader, one migration",
+        1,
         |map| {
             map.insert(1, 10);
         },
@@ -105,6 +106,7 @@ fn one_of_two_inserters_of_a_key_wins_while_the_table_moves_and_a_reader_looks()
 fn inserters_of_two_keys_lose_none_while_the_table_moves() {
     model(
         "two inserters of two keys, the first table and the next",
+        1,
         |_| {},
         &[
             |map| map.get_or_insert(2, 20),
@@ -121,6 +123,7 @@ fn inserters_of_two_keys_lose_none_while_the_table_moves() {
 fn what_was_inserted_before_is_seen_after() {
     model(
         "insert, then insert another; read in the opposite order",
+        4,
         |_| {},
         &[
             |map| {
@@ -146,6 +149,7 @@ fn what_was_inserted_before_is_seen_after() {
 fn a_removed_key_is_not_resurrected_by_a_late_copier() {
     model(
         "remove against migration",
+        2,
         |map| {
             map.insert(1, 10);
         },
@@ -169,6 +173,7 @@ fn a_removed_key_is_not_resurrected_by_a_late_copier() {
 fn each_value_is_removed_once() {
     model(
         "two removers, one of which inserts again",
+        2,
         |map| {
             map.insert(1, 10);
         },
@@ -193,6 +198,7 @@ fn each_value_is_removed_once() {
 fn no_update_is_lost_while_the_table_moves() {
     model(
         "two updates and a migration",
+        2,
         |map| {
             map.insert(1, 10);
         },
@@ -211,6 +217,7 @@ fn no_update_is_lost_while_the_table_moves() {
 fn a_key_that_is_only_replaced_is_never_absent() {
     model(
         "replace, migrate, read",
+        1,
         |map| {
             map.insert(1, 10);
         },
@@ -235,6 +242,7 @@ fn a_key_that_is_only_replaced_is_never_absent() {
 fn compute_decides_on_what_is_there() {
     model(
         "compute against compute",
+        3,
         |map| {
             map.insert(1, 10);
         },
