@@ -86,8 +86,7 @@ impl Contained {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(destructor)) {
             match self.0 {
                 None => self.0 = Some(payload),
-                // A payload may have a destructor which panics, too.
-                Some(_) => std::mem::forget(payload),
+                Some(_) => discard(payload),
             }
         }
     }
@@ -96,13 +95,21 @@ impl Contained {
     pub(super) fn resume(self) {
         match self.0 {
             Some(payload) if !std::thread::panicking() => resume_unwind(payload),
-            payload => std::mem::forget(payload),
+            Some(payload) => discard(payload),
+            None => {}
         }
     }
 
     /// Swallows it: for destructors that happen to run in somebody's unrelated call. The panic hook has reported it.
     pub(super) fn swallow(self) {
-        std::mem::forget(self.0);
+        self.0.into_iter().for_each(discard);
+    }
+}
+
+/// Drops what a panic carried. That may panic as well; what this second panic carries is leaked.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(payload);
     }
 }
 
@@ -164,6 +171,19 @@ mod tests {
         }
         assert_eq!(ran, 3);
         assert!(catch_unwind(AssertUnwindSafe(|| contained.resume())).is_err());
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_it_is_dropped_ends_there() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("expected by the test");
+            }
+        }
+        let mut contained = Contained::default();
+        (0..3).for_each(|_| contained.run(|| std::panic::panic_any(Bomb)));
+        contained.swallow();
     }
 
     #[test]
