@@ -146,6 +146,28 @@ fn what_was_inserted_before_is_seen_after() {
 }
 
 #[test]
+fn what_lies_behind_a_full_bucket_is_found_although_its_last_inserter_was_stopped() {
+    model(
+        "two inserters, one home bucket with room for one",
+        2,
+        |map| {
+            // Four buckets: odd keys have the same home.
+            map.reserve(4);
+            map.insert(1, 10);
+        },
+        &[
+            |map| map.get_or_insert(3, 30),
+            |map| {
+                map.insert(5, 50);
+                assert_eq!(get(map, 5), 50, "inserted, and not found");
+                50
+            },
+        ],
+        |map, _| assert_eq!([1, 3, 5].map(|key| get(map, key)), [10, 30, 50]),
+    );
+}
+
+#[test]
 fn a_removed_key_is_not_resurrected_by_a_late_copier() {
     model(
         "remove against migration",
