@@ -7,6 +7,7 @@ mod pinned;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use equivalent::Equivalent;
 
@@ -243,7 +244,7 @@ impl<K, V, S> HashMap<K, V, S> {
         self.raw.flush();
     }
 
-    /// A view of this map that hands out references, see [`Pinned`].
+    /// A view of this map that hands out references, see [`Pinned`]. They borrow from the view: bind it to a name first.
     ///
     /// ```
     /// let map = quince::HashMap::from([("greeting", String::from("hello"))]);
@@ -435,7 +436,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().contains_key(key)
     }
 
-    /// Puts `value` under `key` and returns the value it replaced. The new key replaces the old key too.
+    /// Puts `value` under `key` and returns the value it replaced. The new key replaces the old key too. The map's own
+    /// copy of what was replaced is dropped later, see [when](Self#when-keys-and-values-are-dropped).
     ///
     /// ```
     /// let map = quince::HashMap::new();
@@ -513,6 +515,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     /// let map = quince::HashMap::new();
     /// assert_eq!(map.get_or_insert_with("a", || 1), 1);
     /// assert_eq!(map.get_or_insert_with("a", || unreachable!()), 1);
+    /// ```
+    ///
+    /// Work that must run once per key goes into a cell, of which there is one:
+    ///
+    /// ```
+    /// use std::sync::{Arc, OnceLock};
+    ///
+    /// let clients: quince::HashMap<&str, Arc<OnceLock<String>>> = quince::HashMap::new();
+    /// let cell = clients.get_or_default("db");
+    /// assert_eq!(cell.get_or_init(|| "connected".to_owned()), "connected");
     /// ```
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V
     where
@@ -647,7 +659,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().compute(key, decide).cloned()
     }
 
-    /// Removes `key` and returns its value.
+    /// Removes `key` and returns its value. The map's own copy of it is dropped later, see
+    /// [when](Self#when-keys-and-values-are-dropped).
     ///
     /// ```
     /// let map = quince::HashMap::from([("a", 1)]);
@@ -735,6 +748,12 @@ impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
         self.pin().fmt(f)
     }
 }
+
+/// A panic leaves the map consistent; keys and values that may be shared after one make the map so.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for HashMap<K, V, S> {}
+
+/// As above.
+impl<K: UnwindSafe, V: UnwindSafe, S: UnwindSafe> UnwindSafe for HashMap<K, V, S> {}
 
 /// Compares the lengths, then looks up every entry of `self` in `other`. Not a snapshot: maps that others
 /// write to meanwhile may compare equal though they never were, and the reverse.

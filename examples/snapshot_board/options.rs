@@ -16,7 +16,15 @@ Usage: snapshot_board [OPTIONS]
       --workers N     threads that publish [default: 100]
       --seed N        what is drawn at random follows from it [default: 1]
       --broken TWIN   run a board with a known fault instead, and show that it is caught
-      --help          print this
+  -h, --help          print this
+
+Twins:
+      check-then-insert      looks the slot up, and inserts one if there is none
+      no-second-look         registers, and waits without looking at the truth again
+      every-leaver-unlinks   removes the slot whoever else waits in it
+      never-unlink           leaves closed slots in the map
+      remove-by-key          removes whatever slot is there by now
+      unbuffered-publish     waits until somebody takes what it publishes
 
 Exit status: 0 all invariants hold (with --broken: the fault was caught), 1 otherwise, 2 wrong usage.";
 
@@ -62,7 +70,7 @@ impl Options {
                 arguments.next().ok_or_else(missing)
             };
             match flag.as_str() {
-                "--help" => options.help = true,
+                "-h" | "--help" => options.help = true,
                 "--snapshots" => options.snapshots = Some(size(&flag, &value()?, 1..=10_000_000)?),
                 "--herd" => options.herd = size(&flag, &value()?, 1..=10_000_000)?,
                 "--workers" => options.workers = size(&flag, &value()?, 1..=1_000)?,

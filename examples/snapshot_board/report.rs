@@ -116,7 +116,7 @@ impl fmt::Display for Report {
         let events = self.total(|life| life.events);
         writeln!(
             f,
-            "  {events} events consumed, {} of them orphans, {} replayed after the restart; {:.0} events/s",
+            "  {events} events consumed, {} of them orphans, {} replayed after a restart that lost what was queued; {:.0} events/s",
             self.total(|life| life.orphans),
             self.total(|life| life.replayed),
             events as f64 / self.elapsed.as_secs_f64(),

@@ -124,6 +124,16 @@ impl<K, V, S> IntoIterator for HashMap<K, V, S> {
     }
 }
 
+/// Clones, as [`HashMap::iter`].
+impl<'m, K: Clone, V: Clone, S> IntoIterator for &'m HashMap<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = OwnedIter<'m, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl<'m, K, V, S> IntoIterator for &'m mut HashMap<K, V, S> {
     type Item = (&'m K, &'m mut V);
     type IntoIter = IterMut<'m, K, V>;

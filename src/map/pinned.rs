@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::ptr;
 
 use equivalent::Equivalent;
@@ -36,7 +36,7 @@ use crate::{Computed, OccupiedError, Operation};
 /// [`flush`](Self::flush) if the loop removes or replaces. A `Pinned` stays on its thread (it is neither
 /// `Send` nor `Sync`), so it cannot be held across an `.await` in a task that moves between threads.
 #[must_use = "a view that is not used pins its thread for nothing"]
-pub struct Pinned<'m, K, V, S> {
+pub struct Pinned<'m, K, V, S = RandomState> {
     map: &'m HashMap<K, V, S>,
     session: Session<'m, K, V>,
 }
@@ -504,7 +504,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
     /// Removes `key` if its value is still the very one `current` refers to, not merely an equal one; says
     /// whether it was.
     ///
-    /// `current` has to be a reference got from this map; any other never matches.
+    /// `current` has to be a reference got from this map; any other never matches. (Entries whose key and value both
+    /// have no size cannot be told apart.)
     ///
     /// ```
     /// let map = quince::HashMap::from([("a", 1)]);
@@ -524,7 +525,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
     /// Puts `value` in the place of the very value `current` refers to, not merely of an equal one, and
     /// returns it; gives `value` back if `key` is absent or its value is another one by now.
     ///
-    /// `current` has to be a reference got from this map; any other never matches.
+    /// `current` has to be a reference got from this map; any other never matches. (Entries whose key and value both
+    /// have no size cannot be told apart.)
     ///
     /// ```
     /// let map = quince::HashMap::from([("a", 1)]);
