@@ -280,6 +280,7 @@ mod what_is_lent_ends_with_the_view {}
 /// let map = quince::HashMap::from([(1, String::new())]);
 /// let pinned = map.pin();
 /// println!("{:?}", pinned.get(&1));
+/// drop(pinned);
 /// drop(map);
 /// ```
 /// ```compile_fail,E0505
