@@ -4,9 +4,6 @@
 //! engine under the model checker. The epoch has a stub there which defers until the map is dropped: the models check
 //! the table, and crossbeam-epoch is checked by its own authors.
 
-// The one place that may name the standard atomics.
-#![allow(clippy::disallowed_types)]
-
 #[cfg(not(loom))]
 mod real {
     pub(crate) use crossbeam_epoch as epoch;
