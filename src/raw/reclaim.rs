@@ -5,7 +5,7 @@
 //! `pin`, and do not outlive the map. Knows neither the table nor the slab.
 
 use super::store::Location;
-use crate::sync::{Arc, AtomicBool, Ordering, epoch::Guard};
+use crate::sync::{Arc, AtomicBool, Ordering, epoch::Guard, thread_local};
 use std::{
     any::Any,
     cell::Cell,
@@ -117,18 +117,22 @@ fn discard(payload: Box<dyn Any + Send>) {
 /// makes garbage would recurse. The outer round goes on until nothing is ripe.
 pub(super) struct Freeing(());
 
-thread_local! { static FREEING: Cell<bool> = const { Cell::new(false) } }
+thread_local! {
+    // Model checkers have no constant ones.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static FREEING: Cell<bool> = Cell::new(false)
+}
 
 impl Freeing {
     pub(super) fn begin() -> Option<Self> {
         // Not `then_some`: a guard made and dropped would end the outer round's.
-        (!FREEING.replace(true)).then(|| Self(()))
+        (!FREEING.with(|freeing| freeing.replace(true))).then(|| Self(()))
     }
 }
 
 impl Drop for Freeing {
     fn drop(&mut self) {
-        FREEING.set(false);
+        FREEING.with(|freeing| freeing.set(false));
     }
 }
 
