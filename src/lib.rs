@@ -2,7 +2,10 @@
 
 #[cfg(doctest)]
 mod compile_fail;
+mod counted;
 mod map;
+#[cfg(feature = "once")]
+mod once;
 mod outcome;
 mod raw;
 mod sync;
@@ -11,6 +14,13 @@ mod sync;
 #[doc(hidden)]
 pub use sync::steps;
 
+pub use counted::{CountedMap, Member};
 pub use equivalent::Equivalent;
 pub use map::{HashMap, Pinned, iter};
+#[cfg(feature = "once")]
+pub use once::{OnceMap, PinnedOnce};
 pub use outcome::{Computed, OccupiedError, Operation};
+
+#[cfg(feature = "once")]
+#[doc = include_str!("recipes.md")]
+pub mod recipes {}

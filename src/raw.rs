@@ -158,6 +158,8 @@ mod array;
 mod bucket;
 mod iter;
 mod migrate;
+#[cfg(all(test, loom))]
+mod models;
 mod read;
 mod reclaim;
 mod root;

@@ -33,10 +33,12 @@ impl Buckets {
         let offset = block.as_ptr().align_offset(align_of::<Bucket>());
         // SAFETY: `layout` has room for the way to the next aligned address.
         let first = unsafe { block.add(offset) }.cast::<Bucket>();
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         for i in 0..len {
-            // SAFETY: in bounds, and not a bucket yet.
-            unsafe { first.add(i).write(Bucket::new()) };
+            // SAFETY: in bounds.
+            let bucket = unsafe { first.add(i) };
+            // SAFETY: as above, and aligned.
+            unsafe { bucket.write(Bucket::new()) };
         }
         // Elsewhere all-zero bytes are a vacant bucket: its fields are atomic integers.
         Self { first, len, block }
@@ -68,5 +70,32 @@ impl Drop for Buckets {
     fn drop(&mut self) {
         // SAFETY: allocated by `new` with this layout; buckets need no drop.
         unsafe { dealloc(self.block.as_ptr(), Self::layout(self.len)) };
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bucket_is_one_cache_line_and_vacant() {
+        // Kept, so that the allocator has to give other addresses.
+        let mut kept = Vec::new();
+        for len in [1, 2, 4, 1 << 10, 1 << 16].repeat(8) {
+            let buckets = Buckets::new(len);
+            assert_eq!(buckets.len(), len);
+            for bucket in &*buckets {
+                assert_eq!((&raw const *bucket).addr() % 64, 0);
+                assert!(bucket.load(0).is_vacant() && !bucket.is_full());
+            }
+            kept.push(buckets);
+        }
+        assert_eq!(size_of::<Bucket>(), 64);
+    }
+
+    #[test]
+    #[should_panic(expected = "capacity overflow")]
+    fn more_buckets_than_memory_can_hold_are_refused() {
+        _ = Buckets::new(1 << (usize::BITS - 6));
     }
 }

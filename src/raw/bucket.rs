@@ -5,11 +5,11 @@ use super::{
     store::Location,
     tag::{Hash, Tag},
 };
-use crate::sync::{AtomicU64, INSTANT, Ordering};
+use crate::sync::{AtomicU64, INSTANT, MODEL, Ordering};
 use std::fmt;
 
 /// Slots in a bucket; fewer under the model checker, where two are enough to fill, pass and wrap.
-pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
+pub(super) const SLOTS: usize = if MODEL { 2 } else { 7 };
 
 /// Acquire and release at least; more where the order between keys matters (E0).
 const LOAD: Ordering = INSTANT.0;
@@ -22,7 +22,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    #[cfg(any(loom, test))]
+    #[cfg(any(loom, shuttle, test))]
     pub(super) fn new() -> Self {
         Self {
             ctrl: AtomicU64::new(0),
@@ -282,7 +282,7 @@ impl fmt::Debug for Word {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

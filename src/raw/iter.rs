@@ -182,3 +182,37 @@ impl<K, V> Session<'_, K, V> {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::Table;
+    use crate::raw::RawMap;
+
+    #[test]
+    fn a_step_in_a_smaller_table_covers_only_what_was_moved_there() {
+        let map = RawMap::<u64, u64>::with_capacity(500);
+        let session = map.pin();
+        (0..40).for_each(|key| _ = session.insert(map.mix(key), key, key));
+        let root = session.root().unwrap();
+        let smaller = Table::new(root.bits() - 3, 0);
+        root.install(smaller, &session.guard);
+        for key in 0..40 {
+            session.move_path(root, map.mix(key));
+            assert_eq!(super::Iter::new(&session).count(), 40);
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_not_counted_yet_is_there() {
+        let mut map = RawMap::<u64, u64>::new();
+        map.pin().place_uncounted(map.mix(1), 1, 1);
+        let session = map.pin();
+        assert_eq!(session.counts().live, 0);
+        assert!(!session.is_empty());
+        assert_eq!(super::Iter::new(&session).count(), 1);
+        session.retain(|_, _| false);
+        assert!(session.is_empty());
+        drop(session);
+        assert!(map.iter_mut().next().is_none());
+    }
+}

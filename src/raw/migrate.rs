@@ -33,7 +33,7 @@ impl Table {
         /// A much smaller table could be full again before this one is moved, and the next one as well.
         const MAX_SHRINK: u32 = 3;
         let bits = self.bits();
-        if live >= self.slots().div_ceil(8) * 3 {
+        if live >= (self.slots() * 3).div_ceil(8) {
             let step = if bits < 8 { 2 } else { 1 };
             return (bits + step).min(Self::MAX_BITS);
         }
@@ -349,9 +349,11 @@ impl<K, V> Session<'_, K, V> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use super::{super::Hash, SLOTS, Table};
     use crate::raw::RawMap;
+    use std::{hash::BuildHasher, ptr, thread};
 
     fn fill(map: &RawMap<u64, u64>, keys: std::ops::Range<u64>) {
         let session = map.pin();
@@ -368,6 +370,173 @@ mod tests {
 
     fn count(map: &RawMap<u64, u64>) -> usize {
         crate::raw::Iter::new(&map.pin()).count()
+    }
+
+    fn remove(map: &RawMap<u64, u64>, key: u64) {
+        let removed = map
+            .pin()
+            .remove_if(map.mix(key), |k| *k == key, |_, _| true)
+            .is_some();
+        assert!(removed);
+    }
+
+    /// How many slots of the newest table are not vacant.
+    fn used(map: &RawMap<u64, u64>) -> usize {
+        let session = map.pin();
+        let buckets = session.newest().unwrap().buckets().iter();
+        let slots = buckets.flat_map(|bucket| (0..SLOTS).map(|slot| bucket.load(slot)));
+        slots.filter(|word| !word.is_vacant()).count()
+    }
+
+    /// How many entries an instrumented test inserts.
+    const MANY: u64 = match (cfg!(miri), cfg!(debug_assertions)) {
+        (true, _) => 200,
+        (false, true) => 50_000,
+        (false, false) => 1_000_000,
+    };
+
+    /// Inserts keys with a hash function of its own. Returns how many tables came after the first.
+    fn grow(map: &RawMap<u64, u64>, keys: u64, hash: impl Fn(u64) -> u64) -> u32 {
+        // Pinned throughout: a new table is never where an old one was.
+        let session = map.pin();
+        let newest = || session.newest().map(ptr::from_ref);
+        session.insert(map.mix(hash(0)), 0, 0);
+        let (mut last, mut migrations) = (newest(), 0);
+        for key in 1..keys {
+            map.pin().insert(map.mix(hash(key)), key, key);
+            migrations += u32::from(newest() != last);
+            last = newest();
+        }
+        assert_eq!(count(map), keys as usize);
+        migrations
+    }
+
+    /// How many buckets a look-up of a present key reads, on average.
+    fn mean_probe(map: &RawMap<u64, u64>) -> f64 {
+        let session = map.pin();
+        let table = session.newest().unwrap();
+        let mut words = Vec::new();
+        for bucket in table.buckets() {
+            words.extend((0..SLOTS).map(|slot| bucket.load(slot)));
+        }
+        words.retain(|word| word.is_live());
+        let probe = |hash: Hash| {
+            let holds = |bucket: &super::Bucket| {
+                (0..SLOTS).any(|slot| bucket.load(slot).is_live_with(hash))
+            };
+            1 + table.path(hash).position(holds).unwrap()
+        };
+        let probes: usize = words.iter().map(|word| probe(word.hash())).sum();
+        probes as f64 / words.len() as f64
+    }
+
+    #[test]
+    fn growing_takes_few_migrations_and_leaves_short_probes() {
+        let hasher = std::hash::RandomState::new();
+        let map = RawMap::new();
+        let migrations = grow(&map, MANY, |key| hasher.hash_one(key));
+        let bits = map.pin().newest().unwrap().bits();
+        // Two doublings at once as long as the table is small, then one by one.
+        assert_eq!(migrations, if bits < 8 { bits / 2 } else { bits - 4 });
+        let capacity = map.capacity() as u64;
+        assert!((MANY..=4 * MANY).contains(&capacity), "{capacity}");
+        assert!(mean_probe(&map) < 1.5, "{}", mean_probe(&map));
+    }
+
+    #[test]
+    fn many_threads_grow_a_table_no_further_than_one() {
+        const THREADS: u64 = 64;
+        let hasher = std::hash::RandomState::new();
+        let map = RawMap::new();
+        thread::scope(|scope| {
+            let insert = |thread| {
+                for key in (thread..MANY).step_by(THREADS as usize) {
+                    map.pin().insert(map.mix(hasher.hash_one(key)), key, key);
+                }
+            };
+            (0..THREADS).for_each(|thread| drop(scope.spawn(move || insert(thread))));
+        });
+        map.pin().finish_all();
+        let capacity = map.capacity() as u64;
+        assert_eq!(count(&map) as u64, MANY);
+        assert!((MANY..=4 * MANY).contains(&capacity), "{capacity}");
+        assert!(mean_probe(&map) < 1.5, "{}", mean_probe(&map));
+    }
+
+    #[test]
+    fn hashes_that_collide_take_no_more_migrations_than_others() {
+        let keys = MANY / 100;
+        let hashes: [fn(u64) -> u64; 4] = [|_| 7, |key| key << 48, |key| key % 16, |key| key << 20];
+        for hash in hashes {
+            let map = RawMap::new();
+            let migrations = grow(&map, keys, hash);
+            assert!(migrations <= keys.ilog2(), "{migrations} migrations");
+            assert!(map.capacity() as u64 <= 4 * keys);
+        }
+    }
+
+    #[test]
+    fn tombstones_count_as_used_slots() {
+        let map = RawMap::with_capacity(500);
+        let slots = map.pin().newest().unwrap().slots();
+        fill(&map, 0..200);
+        for key in 1_000..1_000 + MANY / 50 {
+            fill(&map, key..key + 1);
+            remove(&map, key);
+            let used = used(&map);
+            assert!(used <= slots / 8 * 7, "{used} of {slots} slots are in use");
+        }
+        assert_eq!(map.pin().newest().unwrap().slots(), slots);
+    }
+
+    /// Half of the tables are left already, the others have begun to move and were left alone.
+    #[test]
+    fn a_long_chain_of_tables_is_walked_on_a_small_stack() {
+        let map = RawMap::with_capacity(200);
+        fill(&map, 0..100);
+        let session = map.pin();
+        let mut chain = vec![session.root().unwrap()];
+        for n in 0..64 {
+            let next = chain[n].install(Table::new(chain[n].bits(), 0), &session.guard);
+            chain.push(next);
+        }
+        for (n, table) in chain.iter().enumerate().take(64).skip(1).rev() {
+            if n % 2 == 0 {
+                session.finish(table);
+            } else {
+                table.buckets().iter().for_each(|b| _ = b.freeze(0));
+            }
+        }
+        session.move_path(chain[0], map.mix(7));
+        assert_eq!(tables(&map), 65);
+        drop(session);
+        let work = move || {
+            for key in 0..100 {
+                assert!(map.pin().find(map.mix(key), |k| *k == key).is_some());
+            }
+            fill(&map, 100..200);
+            (0..50).for_each(|key| remove(&map, key));
+            assert_eq!((count(&map), map.len()), (150, 150));
+            map.pin().finish_all();
+            assert_eq!((count(&map), tables(&map)), (150, 1));
+        };
+        let small = thread::Builder::new().stack_size(64 << 10).spawn(work);
+        small.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn a_long_chain_of_tables_is_freed_on_a_small_stack() {
+        let end = || {
+            let map = RawMap::<u64, u64>::new();
+            fill(&map, 0..5);
+            let session = map.pin();
+            let mut table = session.root().unwrap();
+            for _ in 0..MANY / 10 {
+                table = table.install(Table::new(0, 0), &session.guard);
+            }
+        };
+        let small = thread::Builder::new().stack_size(64 << 10).spawn(end);
+        small.unwrap().join().unwrap();
     }
 
     #[test]
@@ -391,9 +560,9 @@ mod tests {
         fill(&map, 0..9_000);
         let session = map.pin();
         let root = session.root().unwrap();
-        let next = root.install(super::Table::new(root.bits() + 1, 0), &session.guard);
+        let next = root.install(Table::new(root.bits() + 1, 0), &session.guard);
         // Chains of three: the next table moves on while most of the root has not moved.
-        next.install(super::Table::new(root.bits(), 0), &session.guard);
+        next.install(Table::new(root.bits(), 0), &session.guard);
         for key in 0..9_000 {
             assert_eq!(
                 session.find(map.mix(key), |k| *k == key),
@@ -433,9 +602,7 @@ mod tests {
         let mut longest = 0;
         for key in 1_000..120_000 {
             fill(&map, key..key + 1);
-            map.pin()
-                .remove_if(map.mix(key), |k| *k == key, |_, _| true)
-                .unwrap();
+            remove(&map, key);
             longest = longest.max(tables(&map));
         }
         assert!(longest <= 3, "a chain of {longest} tables");
@@ -451,9 +618,7 @@ mod tests {
             for key in 1_000..3_000 {
                 let before = map.capacity();
                 fill(&map, key..key + 1);
-                map.pin()
-                    .remove_if(map.mix(key), |k| *k == key, |_, _| true)
-                    .unwrap();
+                remove(&map, key);
                 changes += usize::from(map.capacity() != before);
             }
             assert!(
@@ -466,26 +631,25 @@ mod tests {
     #[test]
     fn room_is_reserved_although_there_are_tombstones() {
         let map = RawMap::<u64, u64>::with_capacity(1_000);
-        let capacity = map.capacity() as u64;
-        for key in 0..capacity - 1 {
+        let room = map.capacity() as u64;
+        // So many stay that the table is not left for a smaller one.
+        fill(&map, 0..200);
+        for key in 1_000..1_000 + room - 210 {
             fill(&map, key..key + 1);
-            map.pin()
-                .remove_if(map.mix(key), |k| *k == key, |_, _| true)
-                .unwrap();
+            remove(&map, key);
         }
-        map.pin().reserve(1_000);
-        let bits = map.pin().newest().unwrap().bits();
+        let session = map.pin();
+        session.reserve(1_000);
+        let reserved = session.newest().unwrap();
         fill(&map, 10_000..11_000);
-        assert_eq!(
-            (tables(&map), map.pin().newest().unwrap().bits()),
-            (1, bits)
-        );
+        assert!(ptr::eq(session.newest().unwrap(), reserved));
+        assert_eq!(tables(&map), 1);
     }
 
     #[test]
     fn capacity_of_a_new_table_is_three_quarters() {
         for bits in 0..12 {
-            let table = super::Table::new(bits, 0);
+            let table = Table::new(bits, 0);
             let limit = table.limit();
             assert!(limit * 4 <= table.slots() * 3 && (limit + 1) * 4 > table.slots() * 3);
             assert_eq!(super::bits_for(limit), bits);

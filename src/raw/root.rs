@@ -9,7 +9,7 @@ use super::{
     tag::Hash,
 };
 use crate::sync::{
-    AtomicPtr, INSTANT, Ordering,
+    AtomicPtr, INSTANT, MODEL, Ordering,
     epoch::{self, Guard},
     random_odd, repin,
 };
@@ -147,6 +147,7 @@ pub(crate) struct Session<'m, K, V> {
 impl<'m, K, V> Session<'m, K, V> {
     /// How many retired nodes make a bag: few if they are large.
     const BAG: usize = match 32 * 1024 / (size_of::<Pair<K, V>>() + 1) {
+        _ if MODEL => 2,
         0..8 => 8,
         many @ 8..128 => many,
         _ => 128,
@@ -342,7 +343,7 @@ impl<'m, K, V> Session<'m, K, V> {
     pub(crate) fn flush(&mut self) {
         /// Rounds without a ripe bag after which somebody must be pinned. Two advance the epoch far enough; the others
         /// work through what the rest of the process has deferred, eight of the collector's bags a round.
-        const PATIENCE: u32 = 4096;
+        const PATIENCE: u32 = if MODEL { 4 } else { 4096 };
         /// How often destructors may retire something more that is then freed, too.
         const GENERATIONS: u32 = 64;
         let (mut idle, mut generations) = (0, 0);

@@ -1,14 +1,14 @@
 //! A short array which is read often and replaced rarely, as a whole (read-copy-update): the chunk directory and the
 //! list of stripes.
 
-use crate::sync::{AtomicPtr, Ordering, epoch::Guard};
+use crate::sync::{AtomicPtr, Ordering, Watched, epoch::Guard};
 use std::{ops::Deref, ptr};
 
 /// The array's current version; `null` stands for an empty array.
-pub(super) struct Snapshot<T: Copy>(AtomicPtr<Vec<T>>);
+pub(super) struct Snapshot<T: Copy>(AtomicPtr<Watched<Vec<T>>>);
 
 /// One version, readable as long as the guard it was loaded under.
-pub(super) struct Version<'g, T>(Option<&'g Vec<T>>);
+pub(super) struct Version<'g, T>(Option<&'g Watched<Vec<T>>>);
 
 impl<T> Clone for Version<'_, T> {
     fn clone(&self) -> Self {
@@ -45,7 +45,7 @@ impl<T: Copy> Snapshot<T> {
         let old = old
             .0
             .map_or(ptr::null_mut(), |items| ptr::from_ref(items).cast_mut());
-        let new = Box::into_raw(Box::new(new));
+        let new = Box::into_raw(Box::new(Watched::new(new)));
         // ORDERING: E7: who sees the version sees its items and what they point at. A failure looks at nothing.
         let won = self
             .0
@@ -75,7 +75,8 @@ impl<T: Copy> Snapshot<T> {
             return Vec::new();
         }
         // SAFETY: the current version is owned by this snapshot and came from `Box::into_raw`.
-        *unsafe { Box::from_raw(current) }
+        let current = unsafe { Box::from_raw(current) };
+        current.into_inner()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::snapshot::Snapshot;
 use crate::sync::{
-    AtomicU64, AtomicUsize, Ordering, UnsafeCell,
+    AtomicU64, AtomicUsize, MODEL, Ordering, UnsafeCell,
     epoch::{Guard, pin},
 };
 use std::{cmp::Reverse, mem::MaybeUninit, ptr::NonNull};
@@ -309,7 +309,7 @@ pub(super) struct Extent {
 impl<K, V> Store<K, V> {
     /// The first chunk holds a few nodes, or one if they are large.
     const MIN_CHUNK_LEN: usize = match size_of::<Node<K, V>>() {
-        0..=128 if cfg!(loom) => 2,
+        0..=128 if MODEL => 2,
         0..=128 => 16,
         129..=2048 => 4,
         _ => 1,

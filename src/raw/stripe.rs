@@ -9,7 +9,7 @@ use super::{
     store::{Location, Run},
 };
 use crate::sync::{
-    AtomicBool, AtomicIsize, AtomicUsize, Ordering, UnsafeCell,
+    AtomicBool, AtomicIsize, AtomicUsize, MODEL, Ordering, UnsafeCell,
     epoch::{Guard, pin},
     thread_index,
 };
@@ -45,7 +45,7 @@ pub(super) struct Local {
 
 impl Local {
     /// Recently freed nodes that a stripe keeps for itself.
-    pub(super) const MAX_FREE: usize = 64;
+    pub(super) const MAX_FREE: usize = if MODEL { 2 } else { 64 };
 
     #[inline]
     pub(super) fn pop_free(&mut self) -> Option<Location> {
@@ -229,14 +229,14 @@ impl Drop for Stripes {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
     #[test]
     fn a_leased_stripe_is_not_leased_again_and_a_new_one_is_made() {
         let stripes = Stripes::new();
-        let guard = crossbeam_epoch::pin();
+        let guard = pin();
         let first = stripes.lease(&guard);
         let second = stripes.lease(&guard);
         assert_ne!(first.stripe, second.stripe);
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn counts_sum_over_stripes() {
         let stripes = Stripes::new();
-        let guard = crossbeam_epoch::pin();
+        let guard = pin();
         let (first, second) = (stripes.lease(&guard), stripes.lease(&guard));
         (0..3).for_each(|_| first.count_inserted());
         second.count_removed();

@@ -5,13 +5,13 @@ use super::{
     bucket::{Bucket, SLOTS, Tags, Word},
     tag::{HASH_BITS, Hash},
 };
-use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, epoch::Guard};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, MODEL, Ordering, Watched, epoch::Guard};
 use std::{ops::Range, ptr};
 
 /// What every look-up reads comes first, in a cache line which only a migration writes.
 #[repr(C)]
 pub(super) struct Table {
-    buckets: Buckets,
+    buckets: Watched<Buckets>,
     /// A hash shifted right by this is its home bucket.
     shift: u32,
     /// What [`super::stripe::Counts::removed`] was when this table was made: each removal since then left a tombstone here.
@@ -32,7 +32,7 @@ struct Progress {
 }
 
 /// Buckets that a helper moves at a time: microseconds.
-const CHUNK: usize = 16;
+const CHUNK: usize = if MODEL { 1 } else { 16 };
 
 impl Table {
     /// 2^30 buckets: then each hash has its own.
@@ -42,7 +42,7 @@ impl Table {
     pub(super) fn new(bits: u32, removed_before: usize) -> Box<Self> {
         debug_assert!(bits <= Self::MAX_BITS);
         Box::new(Self {
-            buckets: Buckets::new(1 << bits),
+            buckets: Watched::new(Buckets::new(1 << bits)),
             shift: HASH_BITS - bits,
             removed_before,
             next: AtomicPtr::new(ptr::null_mut()),
@@ -141,13 +141,13 @@ impl Table {
             {
                 return;
             }
-            // ORDERING: E3 once more: who sees the frontier at the end sees every bucket MOVED. Acquire: also those that
-            // others have looked at.
+            // ORDERING: E3 once more: who sees the frontier at the end sees every bucket MOVED, also those that others
+            // have looked at, since each of them changes the same word. A failure tells only where to go on.
             let advanced = self.progress.frontier.compare_exchange(
                 frontier,
                 chunk.end,
-                Ordering::AcqRel,
-                Ordering::Acquire,
+                Ordering::Release,
+                Ordering::Relaxed,
             );
             frontier = advanced.map_or_else(|now| now, |_| chunk.end);
         }

@@ -92,8 +92,6 @@ impl<K, V> Drop for RawMap<K, V> {
                 contained.run(|| unsafe { node.drop_pair() });
             }
         }
-        #[cfg(loom)]
-        epoch::run_deferred();
         contained.resume();
     }
 }

@@ -1,9 +1,13 @@
 //! The machine itself.
 
+pub(crate) use super::cell::UnsafeCell;
 #[cfg(quince_steps)]
 pub(crate) use super::steps::{
     AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, AtomicUsize, Ordering,
 };
+#[cfg(quince_stub_epoch)]
+pub(crate) use super::stub_epoch as epoch;
+#[cfg(not(quince_stub_epoch))]
 pub(crate) use crossbeam_epoch as epoch;
 pub(crate) use std::sync::Arc;
 #[cfg(not(quince_steps))]
@@ -12,29 +16,11 @@ pub(crate) use std::sync::atomic::{
 };
 pub(crate) use std::thread_local;
 
+#[cfg(feature = "once")]
+pub(crate) use event_listener::{Event, EventListener, Listener};
+
 /// For loads and changes that may be the instant of an operation (E0 in `raw`).
 pub(crate) const INSTANT: (Ordering, Ordering) = (Ordering::SeqCst, Ordering::SeqCst);
-
-/// `std::cell::UnsafeCell` with loom's interface.
-#[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-impl<T> UnsafeCell<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self(std::cell::UnsafeCell::new(value))
-    }
-
-    #[inline(always)]
-    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
-        f(self.0.get())
-    }
-
-    #[inline(always)]
-    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
-    }
-}
 
 /// Pins `guard` anew, as a fresh pin would: what it loads from now on is not older than the epoch it announces.
 pub(crate) fn repin(guard: &mut epoch::Guard) {
@@ -74,3 +60,13 @@ pub(crate) fn random_odd() -> u64 {
         (z ^ (z >> 31)) | 1
     })
 }
+
+/// loom's and shuttle's, but one for the whole process.
+#[cfg(quince_stub_epoch)]
+macro_rules! lazy_static {
+    (static ref $name:ident: $T:ty = $value:expr;) => {
+        static $name: std::sync::LazyLock<$T> = std::sync::LazyLock::new(|| $value);
+    };
+}
+#[cfg(quince_stub_epoch)]
+pub(crate) use lazy_static;
