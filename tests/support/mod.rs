@@ -3,6 +3,7 @@
 
 pub(crate) mod hashers;
 pub(crate) mod ledger;
+pub(crate) mod linear;
 pub(crate) mod ops;
 pub(crate) mod spin_barrier;
 pub(crate) mod watchdog;
