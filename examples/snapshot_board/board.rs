@@ -11,6 +11,9 @@
 //! * A pod has one open slot at most: a slot leaves the map only after it was closed, and nobody joins a
 //!   closed one.
 //! * The map holds no more entries than there are waiters: there is nothing to sweep.
+//!
+//! `quince::CountedMap` has the recipe ready for use. Here it is spelled out, so that a twin can get one step
+//! wrong, and a schedule can make something happen between two of them.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
