@@ -7,8 +7,9 @@ use input::support::ledger::{Event, Ledger};
 use input::support::ops::{Map, Script};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (Script, u8, u16)| {
-    let (script, event, nth) = input;
+// The script comes last, as it takes all the bytes that are left.
+fuzz_target!(|input: (u8, u16, Script)| {
+    let (event, nth, script) = input;
     let event = Event::ALL[usize::from(event) % Event::ALL.len()];
     let ledger = Ledger::new();
     let mut map = Map::with_capacity_and_hasher(script.capacity, script.hashes);
