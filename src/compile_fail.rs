@@ -261,6 +261,13 @@ mod the_guard_of_a_view_is_its_own {}
 /// ```compile_fail,E0505
 /// let map = quince::HashMap::from([(1, String::new())]);
 /// let pinned = map.pin();
+/// let removed = pinned.remove_entry(&1);
+/// drop(pinned);
+/// println!("{removed:?}");
+/// ```
+/// ```compile_fail,E0505
+/// let map = quince::HashMap::from([(1, String::new())]);
+/// let pinned = map.pin();
 /// let occupied = pinned.try_insert(1, String::new());
 /// drop(pinned);
 /// println!("{occupied:?}");
@@ -399,11 +406,24 @@ mod exclusive_access_is_exclusive {}
 /// fn shorten<'a>(map: HashMap<u8, &'static str>) -> HashMap<u8, &'a str> { map }
 /// ```
 /// ```compile_fail
+/// use quince::HashMap;
+/// fn shorten<'a>(map: HashMap<&'static str, u8>) -> HashMap<&'a str, u8> { map }
+/// ```
+/// ```compile_fail
 /// use quince::Pinned;
 /// use std::hash::RandomState;
 /// fn shorten<'m, 'a>(
 ///     pinned: Pinned<'m, u8, &'static str, RandomState>,
 /// ) -> Pinned<'m, u8, &'a str, RandomState> {
+///     pinned
+/// }
+/// ```
+/// ```compile_fail
+/// use quince::Pinned;
+/// use std::hash::RandomState;
+/// fn shorten<'m, 'a>(
+///     pinned: Pinned<'m, &'static str, u8, RandomState>,
+/// ) -> Pinned<'m, &'a str, u8, RandomState> {
 ///     pinned
 /// }
 /// ```

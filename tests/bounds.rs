@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::hash::RandomState;
 use std::mem;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 
 use quince::iter::{Drain, IntoIter, IntoKeys, IntoValues, IterMut, ValuesMut};
@@ -140,12 +141,20 @@ fn borrowed_keys_and_values_may_be_used_by_several_threads() {
     assert_eq!(map.get("8"), Some(&strings[8]));
 }
 
-/// A view that is forgotten keeps what is removed from then on until the map is dropped, and that is all.
+/// A view that is forgotten keeps what is removed from then on until the map is dropped, and that is all; also if its
+/// thread, and the stripe it wrote with, are gone.
 #[test]
 fn a_forgotten_view_costs_memory_only() {
-    let counter = Rc::new(());
+    let counter = Arc::new(());
     let map = HashMap::new();
     mem::forget(map.pin());
+    let forget_and_end = || {
+        let pinned = map.pin();
+        pinned.insert(1_000_000, counter.clone());
+        pinned.remove(&1_000_000);
+        mem::forget(pinned);
+    };
+    thread::scope(|scope| scope.spawn(forget_and_end).join().unwrap());
     for k in 0..1_000 {
         map.insert(k % 10, counter.clone());
         map.remove(&((k + 5) % 10));
@@ -153,5 +162,5 @@ fn a_forgotten_view_costs_memory_only() {
     }
     assert_eq!(map.len(), map.iter().count());
     drop(map);
-    assert_eq!(Rc::strong_count(&counter), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
 }

@@ -401,6 +401,41 @@ fn an_interfering_closure_is_asked_again() {
     assert_eq!((removed, map.get(&1)), (None, None));
 }
 
+#[test]
+fn what_was_decided_of_one_entry_is_not_done_to_its_successor() {
+    let map = HashMap::from([(1, 10)]);
+    let succeed = |n: u32| {
+        if n == 10 {
+            map.insert(1, 20);
+        }
+    };
+    let removed = map.remove_if(&1, |_, &n| {
+        succeed(n);
+        n == 10
+    });
+    assert_eq!((removed, map.get(&1)), (None, Some(20)));
+
+    map.insert(1, 10);
+    let computed = map.compute(1, |entry| match entry {
+        Some((_, 10)) => {
+            succeed(10);
+            Operation::Remove
+        }
+        _ => Operation::Abort("changed"),
+    });
+    assert_eq!(
+        (computed, map.get(&1)),
+        (Computed::Aborted("changed"), Some(20))
+    );
+
+    map.insert(1, 10);
+    map.retain(|_, &n| {
+        succeed(n);
+        n != 10
+    });
+    assert_eq!(map.get(&1), Some(20));
+}
+
 /// A key whose comparisons and hashes use the map it is in.
 #[derive(Clone, Debug)]
 struct Nosy(u32);
@@ -554,6 +589,35 @@ fn many_nested_maps_end_at_once_on_a_small_stack() {
     small.unwrap().join().unwrap();
 }
 
+/// Each value removes the next one when it is dropped, and asks for it to be dropped: it is, but not inside of the first.
+#[test]
+fn a_long_chain_of_destructors_that_flush_ends_on_a_small_stack() {
+    struct DropsNext(u32);
+    impl Drop for DropsNext {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+            MAP.pin().remove(&self.0);
+            MAP.flush();
+        }
+    }
+    static DROPPED: AtomicU32 = AtomicU32::new(0);
+    static MAP: LazyLock<HashMap<u32, DropsNext>> = LazyLock::new(HashMap::new);
+    const ENTRIES: u32 = 250;
+    let _watchdog = watchdog::start();
+    let end = || {
+        (0..ENTRIES).for_each(|k| _ = MAP.pin().insert(k, DropsNext(k + 1)));
+        MAP.pin().remove(&0);
+        // Tests beside this one may be pinned for a while.
+        while DROPPED.load(Ordering::Relaxed) < ENTRIES {
+            MAP.flush();
+            thread::yield_now();
+        }
+        assert!(MAP.is_empty());
+    };
+    let small = thread::Builder::new().stack_size(64 << 10).spawn(end);
+    small.unwrap().join().unwrap();
+}
+
 /// The map is used by destructors of thread-local variables, set up before and after the thread's first pin.
 #[test]
 fn a_thread_may_use_the_map_while_it_ends() {
@@ -586,6 +650,27 @@ fn a_thread_may_use_the_map_while_it_ends() {
     .join()
     .unwrap();
     assert!(MAP.contains_key(&100) && MAP.contains_key(&105) && !MAP.contains_key(&101));
+}
+
+/// A thread's last destructor ends the map itself, with what other threads have inserted and removed.
+#[test]
+fn a_map_may_end_while_a_thread_ends() {
+    type Shared = Arc<HashMap<u32, Arc<()>>>;
+    thread_local! { static LAST: RefCell<Option<Shared>> = const { RefCell::new(None) } }
+    let counter = Arc::new(());
+    for _ in 0..size(200) {
+        let map = Shared::default();
+        for k in 0..20 {
+            map.insert(k, counter.clone());
+            map.remove(&(k / 2));
+        }
+        let end = move || {
+            map.pin().remove(&19);
+            LAST.set(Some(map));
+        };
+        thread::spawn(end).join().unwrap();
+        assert_eq!(Arc::strong_count(&counter), 1);
+    }
 }
 
 // ---- Types and sizes at the edge -------------------------------------------------------------------------------
@@ -683,6 +768,64 @@ fn values_keep_their_alignment() {
     exercise(0..20, |n| [n; 2_000]);
 }
 
+/// They come and go by value, which the caller's stack must bear; nothing else puts one there.
+#[test]
+fn huge_entries_are_used_on_a_small_stack() {
+    #[derive(Clone, PartialEq, Eq, Hash)]
+    struct Huge([u64; 1 << 14]);
+    type Huges = HashMap<(u32, Huge), Huge, Hashes>;
+    /// Finds the key without being a huge one itself.
+    struct Number(u32);
+    impl Hash for Number {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            0.hash(state);
+            _ = self;
+        }
+    }
+    impl Equivalent<(u32, Huge)> for Number {
+        fn equivalent(&self, key: &(u32, Huge)) -> bool {
+            self.0 == key.0
+        }
+    }
+    let on_stack = |kib: usize, work: &(dyn Fn() + Sync)| {
+        let builder = thread::Builder::new().stack_size(kib << 10);
+        thread::scope(|scope| builder.spawn_scoped(scope, work).unwrap().join().unwrap());
+    };
+    let map = Huges::with_hasher(Hashes::Constant);
+    on_stack(32 << 10, &|| {
+        for k in 0..12 {
+            map.pin()
+                .insert((k, Huge([0; 1 << 14])), Huge([k.into(); 1 << 14]));
+        }
+    });
+    let shared = std::sync::Mutex::new(Some(map));
+    on_stack(64, &|| {
+        let mut map = shared.lock().unwrap().take().unwrap();
+        map.reserve(20);
+        let pinned = map.pin();
+        for k in 0..12 {
+            let value = pinned.get(&Number(k)).expect("inserted");
+            assert_eq!(value.0[k as usize], k.into());
+        }
+        assert!(pinned.remove(&Number(3)).is_some());
+        assert!(
+            pinned
+                .remove_if(&Number(4), |_, value| value.0[0] == 4)
+                .is_some()
+        );
+        pinned.retain(|key, _| key.0 != 5);
+        assert_eq!(pinned.iter().count(), 9);
+        drop(pinned);
+        map.flush();
+        map.shrink_to_fit();
+        map.get_mut(&Number(6)).expect("inserted").0[0] = 7;
+        assert_eq!(map.values_mut().filter(|value| value.0[0] == 7).count(), 2);
+        map.clear();
+        map.flush();
+        assert!(map.is_empty());
+    });
+}
+
 #[test]
 fn keys_are_looked_up_by_what_is_equivalent_to_them() {
     #[derive(Hash)]
@@ -751,6 +894,17 @@ fn what_cannot_be_addressed_is_refused_and_harms_nothing() {
         map.insert(2, 2);
         assert_eq!((map.len(), map.get(&1), map.get(&2)), (2, Some(1), Some(2)));
     }
+}
+
+/// What a user can learn of one map's order tells nothing about another's, even with the same hash function.
+#[test]
+fn each_map_has_an_order_of_its_own() {
+    let order = || {
+        let map = HashMap::with_hasher(Hashes::Identity);
+        (0..64u32).for_each(|k| _ = map.insert(k, ()));
+        map.keys().collect::<Vec<_>>()
+    };
+    assert_ne!(order(), order());
 }
 
 #[test]

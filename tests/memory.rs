@@ -8,6 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
@@ -138,6 +139,73 @@ fn a_map_that_ends_gives_all_memory_back() {
     (0..size(4_000) as u64).for_each(|n| round(n % 1_000));
     drop(Numbers::with_capacity(1_000));
     assert!(settled() < before + NOISE);
+}
+
+#[test]
+fn a_map_that_ends_in_any_state_gives_all_memory_back() {
+    let _alone = alone();
+    type Strings = HashMap<u64, String>;
+    let insert = |map: &Strings, keys: Range<u64>| {
+        keys.for_each(|k| _ = map.insert(k, k.to_string()));
+    };
+    let ends: [&dyn Fn(Strings); 11] = [
+        &|_never_used| {},
+        &|reserved| reserved.reserve(1_000),
+        &|map| {
+            insert(&map, 0..50);
+            map.remove(&7);
+        },
+        &|all_tombstones| {
+            insert(&all_tombstones, 0..50);
+            (0..50).for_each(|k| _ = all_tombstones.remove(&k));
+        },
+        &|cleared| {
+            insert(&cleared, 0..50);
+            cleared.clear();
+        },
+        &|amid_growth| {
+            let capacity = 5_000;
+            amid_growth.reserve(capacity);
+            let capacity = amid_growth.capacity() as u64;
+            insert(&amid_growth, 0..capacity + 2);
+            assert!(amid_growth.capacity() as u64 > capacity);
+        },
+        &|amid_shrinking| {
+            amid_shrinking.reserve(5_000);
+            let capacity = amid_shrinking.capacity();
+            (0..).find(|&k| {
+                insert(&amid_shrinking, k..k + 1);
+                amid_shrinking.remove(&k);
+                amid_shrinking.capacity() < capacity
+            });
+        },
+        &|with_two_generations| {
+            let pinned = with_two_generations.pin();
+            insert(&with_two_generations, 0..50);
+            pinned.reserve(1_000);
+            with_two_generations.shrink_to_fit();
+            pinned.reserve(5_000);
+        },
+        &|mut half_drained| {
+            insert(&half_drained, 0..50);
+            half_drained.drain().nth(25);
+        },
+        &|half_consumed| {
+            insert(&half_consumed, 0..50);
+            half_consumed.into_keys().nth(25);
+        },
+        &|mut exclusively_cleared| {
+            insert(&exclusively_cleared, 0..50);
+            exclusively_cleared.clear_mut();
+        },
+    ];
+    for (n, end) in ends.iter().enumerate() {
+        end(Strings::new());
+        let before = settled();
+        // So often that what stays behind each time is more than the noise.
+        (0..200).for_each(|_| end(Strings::new()));
+        assert!(settled() < before + NOISE / 2, "after end {n}");
+    }
 }
 
 #[test]
@@ -396,6 +464,73 @@ fn nothing_is_dropped_while_a_thread_is_pinned_and_all_by_one_flush_after() {
     drop(pinned);
     map.flush();
     assert_eq!(ledger.live(), 0);
+}
+
+/// The epoch is the process's: whoever is pinned delays all, and that is all he does.
+#[test]
+fn a_pin_of_somebody_else_delays_destructors_and_nothing_more() {
+    let _alone = alone();
+    let ledger = Ledger::new();
+    let maps = [Map::default(), Map::default()];
+    let removed = size(10_000) as u32;
+    let foreign = crossbeam_epoch::pin();
+    for k in 0..removed {
+        for map in &maps {
+            assert_eq!(map.insert(ledger.key(k, 0), ledger.value(k)), None);
+            assert_eq!(map.remove(&k).map(|value| value.number()), Some(k));
+        }
+    }
+    let kept = ledger.live();
+    assert_eq!(kept, 4 * removed);
+    let [map, other] = maps;
+    drop(other);
+    assert_eq!(ledger.live(), kept / 2, "a map that ends does not wait");
+    map.flush();
+    assert_eq!(ledger.live(), kept / 2);
+    drop(foreign);
+    map.flush();
+    assert_eq!(ledger.live(), 0);
+}
+
+/// Each of three views was made in another generation of the table; each sees and changes the one there is.
+#[test]
+fn views_of_several_generations_see_one_map() {
+    let _alone = alone();
+    let before = settled();
+    let map = Numbers::new();
+    let generations = [10, 1_000, 100_000].map(|entries| {
+        let pinned = map.pin();
+        pinned.insert(entries, entries);
+        let first = pinned.get(&entries).map(std::ptr::from_ref);
+        map.reserve(entries as usize);
+        (pinned, entries, first)
+    });
+    for (pinned, mine, first) in &generations {
+        assert_eq!(pinned.get(mine).map(std::ptr::from_ref), *first);
+        for (other, entries, _) in &generations {
+            assert_eq!(pinned.get(entries), Some(entries));
+            assert_eq!(other.insert(*mine + 1, 0), None);
+            assert_eq!(pinned.remove(&(*mine + 1)), Some(&0));
+        }
+        assert_eq!(pinned.iter().count(), generations.len());
+    }
+    drop(generations);
+    map.clear();
+    map.flush();
+    map.shrink_to_fit();
+    assert!(settled() < before + NOISE);
+}
+
+/// What a caller hangs on a value's destructor happens before the end of the map returns.
+#[test]
+fn a_channel_is_hung_up_when_the_map_with_its_sender_ends() {
+    let _alone = alone();
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let map = HashMap::from([(1, sender)]);
+    drop(map.remove(&1).map(|sender| map.insert(2, sender)));
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    drop(map);
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::HashMap as Std;
 use std::panic;
+use std::ptr;
 
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 use quince::HashMap;
@@ -155,6 +156,38 @@ fn an_abandoned_iterator_leaves_the_rest_to_the_map() {
     assert_eq!(map.drain().take(10).count(), 10);
     assert!(map.is_empty(), "what a drain does not yield is dropped");
     assert_eq!(ledger.live(), 0);
+}
+
+/// No slot and no node is used again as long as somebody may look at what was in it.
+#[test]
+fn a_key_that_comes_back_does_not_touch_what_was_lent_of_it() {
+    let ledger = Ledger::new();
+    let map = Map::default();
+    map.insert(ledger.key(1, 0), ledger.value(0));
+    let pinned = map.pin();
+    let mut lent = Vec::new();
+    for n in 1..size(1_000) as u32 {
+        let (key, value) = pinned.remove_entry(&1).expect("inserted");
+        pinned.insert(ledger.key(1, n), ledger.value(n));
+        lent.push((key, value));
+        map.flush();
+    }
+    for (n, &(key, value)) in (0..).zip(&lent) {
+        assert_eq!((key.label(), value.number()), (n, n));
+    }
+    let mut places: Vec<_> = lent
+        .iter()
+        .map(|(_, value)| ptr::from_ref(*value))
+        .collect();
+    places.push(pinned.get(&1).expect("inserted"));
+    places.sort_unstable();
+    assert!(
+        places.is_sorted_by(|a, b| a < b),
+        "two entries in one place"
+    );
+    drop(pinned);
+    drop(map);
+    ledger.assert_balanced();
 }
 
 /// Under Miri this is also where an owned key or value moved twice would show.

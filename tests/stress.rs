@@ -254,6 +254,67 @@ fn what_one_thread_inserted_another_finds_once_it_was_told() {
     until_caught(|| !handed_over(Hashes::Good, 500, true));
 }
 
+/// Each thread has keys of its own, and expects each to be there from its insertion to its removal.
+#[test]
+fn an_entry_is_there_until_it_is_removed_and_absent_after() {
+    const WINDOW: u32 = 50;
+    with_hashers(20_000, |hashes, keys| {
+        let ledger = Ledger::new();
+        let map = Map::with_hasher(hashes);
+        race(THREADS, |thread| {
+            let key = |n: u32| n * THREADS as u32 + thread as u32;
+            for n in 0..keys {
+                let k = key(n);
+                assert!(!map.contains_key(&k));
+                map.pin().get_or_insert(ledger.key(k, 0), ledger.value(n));
+                let present = n.saturating_sub(WINDOW)..=n;
+                assert!(present.rev().step_by(7).all(|n| {
+                    let pinned = map.pin();
+                    pinned.get(&key(n)).is_some_and(|value| value.number() == n)
+                }));
+                if let Some(old) = n.checked_sub(WINDOW) {
+                    let removed = map.pin().remove(&key(old)).map(Value::number);
+                    assert_eq!(removed, Some(old));
+                    assert!(!map.contains_key(&key(old)));
+                }
+                if n % 1_000 == 0 {
+                    map.reserve(2_000);
+                    map.shrink_to_fit();
+                }
+            }
+        });
+        assert_consistent(&map);
+        drop(map);
+        ledger.assert_balanced();
+    });
+}
+
+/// Two threads each hold what they have read of the other's key, and insert their own: neither waits.
+#[test]
+fn what_is_held_of_one_key_keeps_nobody_from_writing_another_or_the_same() {
+    let map = HashMap::from([(0, 0), (1, 1)]);
+    let barrier = SpinBarrier::new(2);
+    race(2, |thread| {
+        let (mine, other) = (thread, 1 - thread);
+        for _ in 0..size(2_000) {
+            let pinned = map.pin();
+            let held = pinned.get(&other).expect("never removed");
+            barrier.wait();
+            pinned.insert(mine, mine);
+            pinned.insert(other, other);
+            for k in 2..100 {
+                pinned.get_or_insert(k, k);
+                assert_eq!(pinned.get(&k), Some(&k));
+            }
+            barrier.wait();
+            pinned.retain(|&k, _| k < 2 || k % 2 == thread);
+            assert_eq!(*held, other);
+            barrier.wait();
+        }
+    });
+    assert_eq!((map.get(&0), map.get(&1)), (Some(0), Some(1)));
+}
+
 // ---- Keys that stay --------------------------------------------------------------------------------------------
 
 /// A map in which the keys below `staying` are there throughout.
@@ -442,6 +503,21 @@ fn an_iteration_sees_no_key_twice() {
     for scene in SCENES {
         assert!(watched(scene, 10_000, disturb, look));
     }
+}
+
+#[test]
+fn an_iteration_of_a_map_that_is_given_its_first_table_sees_all_or_nothing() {
+    let maps: Vec<HashMap<u32, u32>> = (0..size(8_000)).map(|_| HashMap::new()).collect();
+    race(2, |thread| {
+        for map in &maps {
+            if thread == 0 {
+                map.insert(1, 2);
+            }
+            let entries: Vec<_> = map.iter().collect();
+            assert!(entries == [(1, 2)] || entries.is_empty() && thread == 1);
+            assert!(thread == 1 || !map.is_empty());
+        }
+    });
 }
 
 #[test]
