@@ -13,6 +13,9 @@
 //!
 //! `tests/cluster_fanout.rs` includes this file as a module, so that what is shown is what is tested.
 
+#[path = "../support/command_line.rs"]
+pub(crate) mod command_line;
+
 mod audit;
 pub(crate) mod builder;
 pub(crate) mod cluster;
@@ -27,7 +30,6 @@ pub(crate) mod twins;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::env;
 use std::hash::RandomState;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,28 +41,16 @@ use report::{Invariant, Report};
 use twins::Twin;
 
 fn main() -> ExitCode {
-    let arguments = env::args_os().skip(1);
-    let parsed = Options::parse(arguments.map(|argument| argument.to_string_lossy().into_owned()));
-    let options = match parsed {
-        Ok(options) => options,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
+    command_line::run(Options::parse, |options| {
+        if options.help {
+            println!("{HELP}");
+            true
+        } else if let Some(twin) = options.broken {
+            catches(twin, options)
+        } else {
+            all_invariants_hold(options)
         }
-    };
-    let succeeded = if options.help {
-        println!("{HELP}");
-        true
-    } else if let Some(twin) = options.broken {
-        catches(twin, &options)
-    } else {
-        all_invariants_hold(&options)
-    };
-    if succeeded {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    })
 }
 
 /// `plan`, as far as the command line does not say otherwise.

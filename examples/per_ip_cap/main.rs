@@ -14,6 +14,9 @@
 //!
 //! `tests/per_ip_cap.rs` includes this file as a module, so that what is shown is what is tested.
 
+#[path = "../support/command_line.rs"]
+pub(crate) mod command_line;
+
 pub(crate) mod client;
 pub(crate) mod ledger;
 pub(crate) mod limiter;
@@ -27,7 +30,6 @@ pub(crate) mod twins;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::env;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -40,28 +42,16 @@ use simulation::Progress;
 use twins::{Habitat, Twin};
 
 fn main() -> ExitCode {
-    let arguments = env::args_os().skip(1);
-    let parsed = Options::parse(arguments.map(|argument| argument.to_string_lossy().into_owned()));
-    let options = match parsed {
-        Ok(options) => options,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
+    command_line::run(Options::parse, |options| {
+        if options.help {
+            println!("{HELP}");
+            true
+        } else if let Some(twin) = options.broken {
+            catches(twin, options)
+        } else {
+            all_invariants_hold(options)
         }
-    };
-    let succeeded = if options.help {
-        println!("{HELP}");
-        true
-    } else if let Some(twin) = options.broken {
-        catches(twin, &options)
-    } else {
-        all_invariants_hold(&options)
-    };
-    if succeeded {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    })
 }
 
 fn all_invariants_hold(options: &Options) -> bool {

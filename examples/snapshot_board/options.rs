@@ -1,8 +1,6 @@
 //! The command line.
 
-use std::fmt;
-use std::ops::RangeInclusive;
-
+use super::command_line::{UsageError, each_flag, number, size, twin};
 use super::plan::WORKERS;
 use super::twins::{TWINS, Twin};
 
@@ -50,64 +48,21 @@ impl Default for Options {
     }
 }
 
-/// Why the command line makes no sense.
-#[derive(Debug)]
-pub(crate) struct UsageError(String);
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl Options {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, UsageError> {
         let mut options = Self::default();
-        let mut arguments = arguments.into_iter();
-        while let Some(flag) = arguments.next() {
-            let mut value = || {
-                let missing = || UsageError(format!("{flag} needs a value"));
-                arguments.next().ok_or_else(missing)
-            };
-            match flag.as_str() {
+        each_flag(arguments, |flag, value| {
+            match flag {
                 "-h" | "--help" => options.help = true,
-                "--snapshots" => options.snapshots = Some(size(&flag, &value()?, 1..=10_000_000)?),
-                "--herd" => options.herd = size(&flag, &value()?, 1..=10_000_000)?,
-                "--workers" => options.workers = size(&flag, &value()?, 1..=1_000)?,
-                "--seed" => options.seed = number(&flag, &value()?)?,
-                "--broken" => options.broken = Some(twin(&value()?)?),
-                _ => return Err(UsageError(format!("unknown argument {flag:?}, see --help"))),
+                "--snapshots" => options.snapshots = Some(size(flag, &value()?, 1..=10_000_000)?),
+                "--herd" => options.herd = size(flag, &value()?, 1..=10_000_000)?,
+                "--workers" => options.workers = size(flag, &value()?, 1..=1_000)?,
+                "--seed" => options.seed = number(flag, &value()?)?,
+                "--broken" => options.broken = Some(twin(&value()?, &TWINS, |twin| twin.name)?),
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
-}
-
-fn number(flag: &str, text: &str) -> Result<u64, UsageError> {
-    let wrong = |_| UsageError(format!("{flag} takes a whole number, not {text:?}"));
-    text.parse().map_err(wrong)
-}
-
-fn size(flag: &str, text: &str, range: RangeInclusive<usize>) -> Result<usize, UsageError> {
-    let size = number(flag, text)?.try_into().unwrap_or(usize::MAX);
-    if !range.contains(&size) {
-        let (least, most) = range.into_inner();
-        let message = format!("{flag} takes a number from {least} to {most}, not {text}");
-        return Err(UsageError(message));
-    }
-    Ok(size)
-}
-
-fn twin(name: &str) -> Result<&'static Twin, UsageError> {
-    let unknown = || {
-        let names: Vec<_> = TWINS.iter().map(|twin| twin.name).collect();
-        let names = names.join(", ");
-        UsageError(format!(
-            "no broken twin is called {name:?}, there are {names}"
-        ))
-    };
-    TWINS
-        .iter()
-        .find(|twin| twin.name == name)
-        .ok_or_else(unknown)
 }
