@@ -12,35 +12,14 @@
 //! the epoch is a stub that frees nothing before the execution ends (`src/sync.rs`).
 #![cfg(loom)]
 
-use loom::thread;
+mod support;
+
 use quince::{HashMap, Operation};
-use std::{
-    hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use support::interleavings::{self, Hash};
 
-/// Hashes an integer to itself; with the model's fixed seed, small ones share a home bucket.
-#[derive(Default)]
-struct Identity(u64);
+type Map = HashMap<u64, u64, Hash>;
 
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only integers are hashed")
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
-
-type Map = HashMap<u64, u64, BuildHasherDefault<Identity>>;
-
-/// Runs `prepare`, then `threads` at the same time, then `check` alone; says how many executions there were.
+/// Runs `prepare` on an empty map, then `threads` at the same time, then `check` alone.
 fn model(
     name: &str,
     preemptions: usize,
@@ -48,27 +27,12 @@ fn model(
     threads: &'static [fn(&Map) -> u64],
     check: impl Fn(&Map, Vec<u64>) + Sync + Send + 'static,
 ) {
-    let executions = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&executions);
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.check(move || {
-        counter.fetch_add(1, Ordering::Relaxed);
-        let map = loom::sync::Arc::new(Map::default());
+    let prepared = move || {
+        let map = Map::default();
         prepare(&map);
-        let (first, others) = threads.split_first().unwrap();
-        let spawned: Vec<_> = others
-            .iter()
-            .map(|run| {
-                let map = map.clone();
-                thread::spawn(move || run(&map))
-            })
-            .collect();
-        let mut results = vec![first(&map)];
-        results.extend(spawned.into_iter().map(|thread| thread.join().unwrap()));
-        check(&map, results);
-    });
-    println!("{name}: {} executions", executions.load(Ordering::Relaxed));
+        map
+    };
+    interleavings::model(name, preemptions, prepared, threads, check);
 }
 
 /// What a thread saw of a key; 0 for "absent".

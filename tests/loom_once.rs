@@ -7,63 +7,11 @@
 //! The table below is the real one, as in `loom.rs`, so the bounds are low; `LOOM_MAX_PREEMPTIONS` replaces them.
 #![cfg(loom)]
 
-use loom::thread;
+mod support;
+
 use quince::{CountedMap, Member, OnceMap};
-use std::{
-    hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
-    sync::atomic::{AtomicUsize, Ordering},
-};
-
-/// Hashes an integer to itself.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only integers are hashed")
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
-
-type Hash = BuildHasherDefault<Identity>;
-
-/// Runs `threads` at the same time, then `check` alone; says how many executions there were.
-fn model<M: Send + Sync + 'static>(
-    name: &str,
-    preemptions: usize,
-    prepare: impl Fn() -> M + Sync + Send + 'static,
-    threads: &'static [fn(&M) -> u64],
-    check: impl Fn(&M, Vec<u64>) + Sync + Send + 'static,
-) {
-    let executions = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&executions);
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.check(move || {
-        counter.fetch_add(1, Ordering::Relaxed);
-        let map = loom::sync::Arc::new(prepare());
-        let (first, others) = threads.split_first().unwrap();
-        let spawned: Vec<_> = others
-            .iter()
-            .map(|run| {
-                let map = map.clone();
-                thread::spawn(move || run(&map))
-            })
-            .collect();
-        let mut results = vec![first(&map)];
-        results.extend(spawned.into_iter().map(|thread| thread.join().unwrap()));
-        check(&map, results);
-    });
-    println!("{name}: {} executions", executions.load(Ordering::Relaxed));
-}
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::interleavings::{Hash, model};
 
 // ---- OnceMap ---------------------------------------------------------------------------------------------------
 
@@ -195,6 +143,8 @@ fn a_value_in_the_making_is_not_removed() {
 
 // ---- CountedMap ------------------------------------------------------------------------------------------------
 
+type Visitor<'r> = Member<u64, usize, Hash, &'r CountedMap<u64, usize, Hash>>;
+
 /// A map, and how many were inside at most.
 struct Rooms {
     map: CountedMap<u64, usize, Hash>,
@@ -232,11 +182,7 @@ impl Rooms {
         self.stay(self.map.try_join(1, limit, make), limit)
     }
 
-    fn stay<'r>(
-        &self,
-        member: Option<Member<u64, usize, Hash, &'r CountedMap<u64, usize, Hash>>>,
-        limit: usize,
-    ) -> u64 {
+    fn stay(&self, member: Option<Visitor<'_>>, limit: usize) -> u64 {
         let Some(member) = member else { return 0 };
         for (entry, inside) in self.inside.iter().enumerate() {
             let others = inside.load(Ordering::Relaxed);

@@ -5,15 +5,15 @@
 mod support;
 
 use std::convert::Infallible;
-use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Barrier, Condvar, LazyLock, Mutex};
+use std::sync::{Barrier, Condvar, LazyLock, Mutex};
 use std::thread;
 
 use quince::{HashMap, OccupiedError, OnceMap};
 
+use support::fickle::Fickle;
 use support::hashers::Hashes;
 use support::ledger::{Event, Key, Ledger, Value};
 use support::{race, size, watchdog};
@@ -642,43 +642,6 @@ fn a_panic_of_user_code_leaves_the_map_usable_and_loses_nothing() {
         panics > 200,
         "only {panics} panics: the fuse is not where the map runs user code"
     );
-}
-
-/// A key whose `Hash` panics from some moment on.
-#[derive(Clone)]
-struct Fickle {
-    number: u32,
-    broken: Arc<AtomicBool>,
-}
-
-impl Fickle {
-    fn new(number: u32) -> Self {
-        Self {
-            number,
-            broken: Arc::default(),
-        }
-    }
-
-    fn break_hash(&self) {
-        self.broken.store(true, Ordering::Relaxed);
-    }
-}
-
-impl PartialEq for Fickle {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Fickle {}
-
-impl Hash for Fickle {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        if self.broken.load(Ordering::Relaxed) {
-            resume_unwind(Box::new("no hash"));
-        }
-        self.number.hash(state);
-    }
 }
 
 #[test]

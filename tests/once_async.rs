@@ -4,7 +4,6 @@
 mod support;
 
 use std::future::{self, Future, poll_fn};
-use std::hash::{Hash, Hasher};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
@@ -20,6 +19,7 @@ use quince::OnceMap;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
+use support::fickle::Fickle;
 use support::hashers::Hashes;
 use support::{Random, race, size, watchdog};
 
@@ -732,39 +732,6 @@ fn a_value_whose_clone_panics_is_not_made() {
     assert_eq!(map.len(), 1);
 }
 
-/// A key whose `Hash` panics from some moment on.
-#[derive(Clone)]
-struct Fickle {
-    number: u32,
-    broken: Arc<AtomicBool>,
-}
-
-impl Fickle {
-    fn new(number: u32) -> Self {
-        Self {
-            number,
-            broken: Arc::default(),
-        }
-    }
-}
-
-impl PartialEq for Fickle {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Fickle {}
-
-impl Hash for Fickle {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        if self.broken.load(Ordering::Relaxed) {
-            resume_unwind(Box::new("no hash"));
-        }
-        self.number.hash(state);
-    }
-}
-
 #[test]
 fn a_key_that_cannot_be_hashed_any_more_keeps_nobody_waiting() {
     let _watchdog = watchdog::start();
@@ -779,7 +746,7 @@ fn a_key_that_cannot_be_hashed_any_more_keeps_nobody_waiting() {
             assert!(poll_with(&mut other, &waker).is_pending());
             assert!(poll_with(&mut third, &waker).is_pending());
         }
-        key.broken.store(true, Ordering::Relaxed);
+        key.break_hash();
         if cancelled {
             drop(maker);
         } else {

@@ -8,12 +8,7 @@
 mod support;
 
 use quince::OnceMap;
-use shuttle::{
-    Config, MaxSteps, Runner,
-    future::block_on,
-    scheduler::{PctScheduler, RandomScheduler, Scheduler},
-    thread,
-};
+use shuttle::{future::block_on, thread};
 use std::{
     future::{Future, poll_fn},
     hash::BuildHasherDefault,
@@ -24,7 +19,7 @@ use std::{
     },
     task::Poll,
 };
-use support::size;
+use support::schedules::explore;
 
 /// The same in every execution.
 type Hasher = BuildHasherDefault<std::hash::DefaultHasher>;
@@ -81,7 +76,7 @@ async fn patient<F: Future>(mut future: Pin<&mut F>, mut polls: usize) -> Option
     .await
 }
 
-/// Callers of one key, each with its patience. Returns what they got, and the book; the map is left with `check`.
+/// Callers of one key, each with its patience. Returns the map, what they got, and the book.
 fn call(patience: &'static [usize]) -> (Arc<Map>, Vec<Option<usize>>, Arc<Book>) {
     let (map, book) = (Arc::new(Map::default()), Arc::new(Book::default()));
     let spawn = |(number, &polls): (usize, &usize)| {
@@ -98,20 +93,6 @@ fn call(patience: &'static [usize]) -> (Arc<Map>, Vec<Option<usize>>, Arc<Book>)
         .map(|caller| caller.join().unwrap())
         .collect();
     (map, got, book)
-}
-
-fn explore(schedules: usize, scenario: fn()) {
-    let schedules = size(schedules);
-    let run = |scheduler: Box<dyn Scheduler + Send>| {
-        let mut config = Config::default();
-        config.stack_size = 1 << 18;
-        config.max_steps = MaxSteps::FailAfter(50_000);
-        config.silence_warnings = true;
-        Runner::new(scheduler, config).run(scenario)
-    };
-    let explored = run(Box::new(RandomScheduler::new(schedules)))
-        + run(Box::new(PctScheduler::new(3, schedules)));
-    println!("{explored} schedules");
 }
 
 #[test]

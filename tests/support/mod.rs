@@ -1,10 +1,15 @@
 //! What the integration tests and the fuzz targets share. Each of them compiles this tree and uses a part of it.
 #![allow(dead_code, reason = "no binary uses all of it")]
 
+pub(crate) mod fickle;
 pub(crate) mod hashers;
+#[cfg(loom)]
+pub(crate) mod interleavings;
 pub(crate) mod ledger;
 pub(crate) mod linear;
 pub(crate) mod ops;
+#[cfg(shuttle)]
+pub(crate) mod schedules;
 pub(crate) mod spin_barrier;
 pub(crate) mod watchdog;
 
