@@ -24,6 +24,7 @@ use cluster_fanout::pool::Pool;
 use cluster_fanout::report::{Counts, Report};
 use cluster_fanout::simulation;
 use cluster_fanout::twins::{TWINS, Twin};
+use support::command_line;
 use support::hashers::Hashes;
 use support::watchdog;
 
@@ -578,42 +579,15 @@ fn a_failure_leaves_nothing_in_the_pool() {
     assert_eq!(pool.clients.len(), 1);
 }
 
-/// Why the example refuses this command line.
-fn refusal(arguments: &[&str]) -> String {
-    let parsed = Options::parse(arguments.iter().map(|&argument| argument.to_owned()));
-    let error = parsed.err().expect("nonsense is refused");
-    error.to_string()
-}
-
 #[test]
 fn nonsense_on_the_command_line_is_refused() {
-    assert!(refusal(&["--cluster", "3"]).contains("\"--cluster\""));
-    assert!(refusal(&["stray"]).contains("\"stray\""));
-    assert!(refusal(&["--threads"]).contains("needs a value"));
-    assert!(refusal(&["--threads", "2"]).contains("from 3"));
-    for flag in ["--clusters", "--rounds", "--threads"] {
-        for size in [
-            "0",
-            "many",
-            "-1",
-            "1.5",
-            "",
-            "99999999999",
-            "18446744073709551616",
-        ] {
-            let message = refusal(&[flag, size]);
-            assert!(
-                message.contains(flag) && message.contains(size),
-                "{message}"
-            );
-        }
-    }
-    assert!(refusal(&["--seed", "x"]).contains("\"x\""));
-    let unknown_twin = refusal(&["--broken", "lock"]);
-    assert!(
-        TWINS.iter().all(|twin| unknown_twin.contains(twin.name)),
-        "{unknown_twin}"
+    let refusal = |arguments: &[&str]| command_line::refusal(Options::parse, arguments);
+    command_line::assert_nonsense_is_refused(
+        refusal,
+        &["--clusters", "--rounds", "--threads"],
+        TWINS.iter().map(|twin| twin.name),
     );
+    assert!(refusal(&["--threads", "2"]).contains("from 3"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ use per_ip_cap::schedules;
 use per_ip_cap::server::{Server, WELCOME};
 use per_ip_cap::simulation;
 use per_ip_cap::twins::{Habitat, TWINS, Twin};
+use support::command_line;
 use support::hashers::Hashes;
 use support::{Random, Stop, race, size, watchdog};
 
@@ -326,42 +327,15 @@ fn a_silent_client_takes_a_place_of_its_own_address() {
 
 // --- command line -------------------------------------------------------------------------------
 
-/// Why the example refuses this command line.
-fn refusal(arguments: &[&str]) -> String {
-    let parsed = Options::parse(arguments.iter().map(|&argument| argument.to_owned()));
-    let error = parsed.err().expect("nonsense is refused");
-    error.to_string()
-}
-
 #[test]
 fn nonsense_on_the_command_line_is_refused() {
-    assert!(refusal(&["--thread", "3"]).contains("\"--thread\""));
-    assert!(refusal(&["stray"]).contains("\"stray\""));
-    assert!(refusal(&["--threads"]).contains("needs a value"));
-    for flag in ["--addresses", "--connections", "--cap", "--threads"] {
-        for size in [
-            "0",
-            "many",
-            "-1",
-            "1.5",
-            "",
-            "99999999999",
-            "18446744073709551616",
-        ] {
-            let message = refusal(&[flag, size]);
-            assert!(
-                message.contains(flag) && message.contains(size),
-                "{message}"
-            );
-        }
-    }
-    assert!(refusal(&["--seed", "x"]).contains("\"x\""));
-    assert!(refusal(&["--lazy", "--broken", "one-lock"]).contains("exclude"));
-    let unknown_twin = refusal(&["--broken", "remove"]);
-    assert!(
-        TWINS.iter().all(|twin| unknown_twin.contains(twin.name)),
-        "{unknown_twin}"
+    let refusal = |arguments: &[&str]| command_line::refusal(Options::parse, arguments);
+    command_line::assert_nonsense_is_refused(
+        refusal,
+        &["--addresses", "--connections", "--cap", "--threads"],
+        TWINS.iter().map(|twin| twin.name),
     );
+    assert!(refusal(&["--lazy", "--broken", "one-lock"]).contains("exclude"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ use snapshot_board::report::Report;
 use snapshot_board::schedules::SCHEDULES;
 use snapshot_board::simulation;
 use snapshot_board::twins::{Habitat, TWINS, Twin};
+use support::command_line;
 use support::hashers::Hashes;
 use support::watchdog;
 
@@ -198,40 +199,13 @@ fn without_a_second_look_a_publication_into_a_closed_slot_is_lost() {
     assert_eq!(findings.lost, 1);
 }
 
-/// Why the example refuses this command line.
-fn refusal(arguments: &[&str]) -> String {
-    let parsed = Options::parse(arguments.iter().map(|&argument| argument.to_owned()));
-    let error = parsed.err().expect("nonsense is refused");
-    error.to_string()
-}
-
 #[test]
 fn nonsense_on_the_command_line_is_refused() {
-    assert!(refusal(&["--worker", "3"]).contains("\"--worker\""));
-    assert!(refusal(&["stray"]).contains("\"stray\""));
-    assert!(refusal(&["--workers"]).contains("needs a value"));
-    for flag in ["--snapshots", "--herd", "--workers"] {
-        for size in [
-            "0",
-            "many",
-            "-1",
-            "1.5",
-            "",
-            "99999999999",
-            "18446744073709551616",
-        ] {
-            let message = refusal(&[flag, size]);
-            assert!(
-                message.contains(flag) && message.contains(size),
-                "{message}"
-            );
-        }
-    }
-    assert!(refusal(&["--seed", "x"]).contains("\"x\""));
-    let unknown_twin = refusal(&["--broken", "remove"]);
-    assert!(
-        TWINS.iter().all(|twin| unknown_twin.contains(twin.name)),
-        "{unknown_twin}"
+    let refusal = |arguments: &[&str]| command_line::refusal(Options::parse, arguments);
+    command_line::assert_nonsense_is_refused(
+        refusal,
+        &["--snapshots", "--herd", "--workers"],
+        TWINS.iter().map(|twin| twin.name),
     );
 }
 

@@ -15,6 +15,8 @@
 
 #[path = "../support/command_line.rs"]
 pub(crate) mod command_line;
+#[path = "../support/random.rs"]
+mod random;
 
 mod audit;
 pub(crate) mod builder;
@@ -89,13 +91,7 @@ fn catches(twin: &Twin, options: &Options) -> bool {
     let plan = Plan::for_twins(options.clusters.unwrap_or(200), options.seed);
     let report = simulate(&with_options(plan, options), &*(twin.recipe)());
     let caught = report.broken().contains(&twin.caught_by);
-    let verdict = if caught {
-        "caught by"
-    } else {
-        "SLIPPED THROUGH"
-    };
-    println!("{verdict} {}", twin.caught_by);
-    caught
+    command_line::verdict(caught, twin.caught_by)
 }
 
 /// Runs `plan` and prints what becomes of it.

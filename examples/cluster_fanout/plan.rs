@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cluster::{Name, Settings, Spec};
+use super::random::{Random, finish};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -127,7 +128,7 @@ impl Roster {
     /// the round short.
     pub(crate) fn new(plan: &Plan, round: usize) -> Self {
         const DOZEN: usize = 12;
-        let mut random = Random::new(mix(plan.seed ^ mix(round as u64)));
+        let mut random = Random::new(finish(plan.seed ^ finish(round as u64)));
         let middle = plan.clusters / 2 / DOZEN * DOZEN;
         let cancels = round % 2 == 0;
         let mut clusters: Vec<Cluster> = Vec::with_capacity(plan.clusters);
@@ -202,24 +203,4 @@ pub(crate) fn cluster_name(number: usize) -> Name {
 pub(crate) fn cluster_number(name: &str) -> usize {
     let (_, number) = name.rsplit_once('-').expect("made by `cluster_name`");
     number.parse().expect("made by `cluster_name`")
-}
-
-/// The splitmix64 generator.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.0) % bound as u64) as usize
-    }
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -16,6 +16,8 @@
 
 #[path = "../support/command_line.rs"]
 pub(crate) mod command_line;
+#[path = "../support/random.rs"]
+mod random;
 
 pub(crate) mod client;
 pub(crate) mod ledger;
@@ -83,13 +85,7 @@ fn catches(twin: &Twin, options: &Options) -> bool {
         Habitat::Simulation => simulate(options, twin.make, true),
     };
     let caught = broken.contains(&twin.caught_by);
-    let verdict = if caught {
-        "caught by"
-    } else {
-        "SLIPPED THROUGH"
-    };
-    println!("{verdict} {}", twin.caught_by);
-    caught
+    command_line::verdict(caught, twin.caught_by)
 }
 
 /// Runs a server for each cap, prints what becomes of it, and returns which invariants it broke.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::client::Conduct;
+use super::random;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -42,13 +43,8 @@ impl Plan {
         }
     }
 
-    /// The splitmix64 generator.
     fn dice(&self, connection: usize) -> u64 {
-        let step = (connection as u64).wrapping_add(1);
-        let mut z = (self.seed).wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        random::nth(self.seed, connection as u64)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use super::plan::Random;
+use super::random::Random;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {

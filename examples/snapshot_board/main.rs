@@ -14,6 +14,8 @@
 
 #[path = "../support/command_line.rs"]
 pub(crate) mod command_line;
+#[path = "../support/random.rs"]
+mod random;
 
 pub(crate) mod board;
 mod feed;
@@ -96,13 +98,7 @@ fn catches(twin: &Twin, options: &Options) -> bool {
         }
     };
     let caught = broken.contains(&twin.caught_by);
-    let verdict = if caught {
-        "caught by"
-    } else {
-        "SLIPPED THROUGH"
-    };
-    println!("{verdict} {}", twin.caught_by);
-    caught
+    command_line::verdict(caught, twin.caught_by)
 }
 
 /// Runs `plan` and prints what becomes of it.

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::board::Value;
+use super::random::mix;
 
 pub(crate) const FINALIZERS_PER_POD: usize = 2;
 
@@ -141,28 +142,4 @@ pub(crate) fn pod_name(pod: usize) -> String {
 pub(crate) fn pod_number(name: &str) -> usize {
     let (_, number) = name.rsplit_once('-').expect("made by `pod_name`");
     number.parse().expect("made by `pod_name`")
-}
-
-/// The splitmix64 generator.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (finish(self.0) % bound as u64) as usize
-    }
-}
-
-fn mix(number: u64) -> u64 {
-    finish(number.wrapping_add(0x9e37_79b9_7f4a_7c15))
-}
-
-fn finish(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -90,3 +90,14 @@ pub(crate) fn twin<T>(
         .find(|twin| name_of(twin) == name)
         .ok_or_else(unknown)
 }
+
+/// Says whether the fault of a twin was found, by the check that is to find it.
+pub(crate) fn verdict(caught: bool, check: impl fmt::Display) -> bool {
+    let verdict = if caught {
+        "caught by"
+    } else {
+        "SLIPPED THROUGH"
+    };
+    println!("{verdict} {check}");
+    caught
+}

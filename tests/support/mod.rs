@@ -1,6 +1,7 @@
 //! What the integration tests and the fuzz targets share. Each of them compiles this tree and uses a part of it.
 #![allow(dead_code, reason = "no binary uses all of it")]
 
+pub(crate) mod command_line;
 pub(crate) mod fickle;
 pub(crate) mod hashers;
 #[cfg(loom)]
