@@ -10,7 +10,7 @@
 //! ```text
 //!  RawMap            Table                 buckets (64 bytes each)
 //! +--------+        +----------+          +------+--------+--------+-- --+--------+
-//! | root  -+------->| buckets -+--------->| ctrl | slot 0 | slot 1 | ... | slot 6 |
+//! | root  -+------->| buckets -+--------->| ctrl | slot 1 | slot 2 | ... | slot 7 |
 //! | store -+--+     | shift    |          +------+--------+--------+-- --+--------+
 //! | stripes|  |     | next ----+--> Table | ...
 //! | seed   |  |     | progress |          +------
@@ -18,7 +18,7 @@
 //!             |      directory      chunk (nodes never move)
 //!             +---->[ 1 | 2 | . ]-->[ key value | key value | ... ]  + bitmap of free nodes
 //!
-//!  ctrl   bit 0: MOVED; byte 1 + i: tag of slot i, 0 = not announced
+//!  ctrl   bit 0: MOVED; byte i: tag of slot i, 0 = not announced
 //!  slot   hash (30 bits) | FROZEN (1) | location (33): vacant, tombstone, or chunk and offset of a node
 //! ```
 //!

@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(buckets.len(), len);
             for bucket in &*buckets {
                 assert_eq!((&raw const *bucket).addr() % 64, 0);
-                assert!(bucket.load(0).is_vacant() && !bucket.is_full());
+                assert!(bucket.load(1).is_vacant() && !bucket.is_full());
             }
             kept.push(buckets);
         }

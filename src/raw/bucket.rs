@@ -6,10 +6,13 @@ use super::{
     tag::{Hash, Tag},
 };
 use crate::sync::{AtomicU64, INSTANT, MODEL, Ordering};
-use std::fmt;
+use std::{fmt, ops::Range};
 
 /// Slots in a bucket; fewer under the model checker, where two are enough to fill, pass and wrap.
 pub(super) const SLOTS: usize = if MODEL { 2 } else { 7 };
+
+/// The numbers of the slots: slot `i` is word `i` of its bucket, and its tag is byte `i` of the control word.
+pub(super) const EACH_SLOT: Range<usize> = 1..SLOTS + 1;
 
 /// Acquire and release at least; more where the order between keys matters (E0).
 const LOAD: Ordering = INSTANT.0;
@@ -17,16 +20,15 @@ const CHANGE: Ordering = INSTANT.1;
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
-    ctrl: AtomicU64,
-    slots: [AtomicU64; SLOTS],
+    /// The control word and the slots. One array: so the number of a slot that was found in the control word needs no check.
+    words: [AtomicU64; SLOTS + 1],
 }
 
 impl Bucket {
     #[cfg(any(loom, shuttle, test))]
     pub(super) fn new() -> Self {
         Self {
-            ctrl: AtomicU64::new(0),
-            slots: std::array::from_fn(|_| AtomicU64::new(0)),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
@@ -34,14 +36,14 @@ impl Bucket {
     #[inline]
     pub(super) fn ctrl(&self) -> Ctrl {
         // ORDERING: E2 with `announce`, E3 with `close`. E0.
-        Ctrl(self.ctrl.load(LOAD))
+        Ctrl(self.words[0].load(LOAD))
     }
 
     /// Slot `slot` now.
     #[inline]
     pub(super) fn load(&self, slot: usize) -> Word {
         // ORDERING: E1 with `publish` and `replace`, E6 with `replace` and `bury`. E0.
-        Word(self.slots[slot].load(LOAD))
+        Word(self.words[slot].load(LOAD))
     }
 
     /// S1: vacant -> live. The word met instead, if another thread was first.
@@ -70,7 +72,7 @@ impl Bucket {
     fn exchange(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
         // ORDERING: success is the releasing half of E1 (the node) and E6 (what this thread knows of MOVED); failure
         // is a `load`. E0.
-        self.slots[slot]
+        self.words[slot]
             .compare_exchange(old.0, new.0, CHANGE, LOAD)
             .map(drop)
             .map_err(Word)
@@ -85,7 +87,7 @@ impl Bucket {
             return seen.thawed();
         }
         // ORDERING: E6, the observing half. Releases nothing of its own.
-        Word(self.slots[slot].fetch_or(Word::FROZEN, Ordering::Acquire)).thawed()
+        Word(self.words[slot].fetch_or(Word::FROZEN, Ordering::Acquire)).thawed()
     }
 
     /// C1: shows the tags of slots that are not vacant. Anybody may, any number of times.
@@ -93,23 +95,28 @@ impl Bucket {
     pub(super) fn announce(&self, tags: Tags) {
         if tags.0 != 0 {
             // ORDERING: E2: who sees a tag sees the slot filled. E0.
-            self.ctrl.fetch_or(tags.0, CHANGE);
+            self.words[0].fetch_or(tags.0, CHANGE);
         }
     }
 
     /// C2: every entry of this bucket is in the next table.
     pub(super) fn close(&self) {
         // ORDERING: E3: who sees the mark sees the copies, and all that the copier saw. E0.
-        self.ctrl.fetch_or(Ctrl::MOVED, CHANGE);
+        self.words[0].fetch_or(Ctrl::MOVED, CHANGE);
     }
 
     /// Whether no slot is vacant, so that paths lead on to the next bucket.
     pub(super) fn is_full(&self) -> bool {
-        !self.load(SLOTS - 1).is_vacant()
+        !self.load(SLOTS).is_vacant()
+    }
+
+    /// Every slot now, one after the other.
+    pub(super) fn words(&self) -> impl Iterator<Item = Word> {
+        EACH_SLOT.map(|slot| self.load(slot))
     }
 }
 
-/// A decoded control word: bit 0 is MOVED, byte `1 + i` is the tag of slot `i`, 0 while it is not announced.
+/// A decoded control word: bit 0 is MOVED, byte `i` is the tag of slot `i`, 0 while it is not announced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ctrl(u64);
 
@@ -117,25 +124,30 @@ impl Ctrl {
     const MOVED: u64 = 1;
     /// The top bit of each tag byte.
     const TOPS: u64 = {
-        let (mut tops, mut slot) = (0, 0);
-        while slot < SLOTS {
+        let (mut tops, mut slot) = (0, EACH_SLOT.start);
+        while slot < EACH_SLOT.end {
             tops |= 0x80 << tag_shift(slot);
             slot += 1;
         }
         tops
     };
-    const LOWS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const ONES: u64 = 0x0101_0101_0101_0101;
 
     #[inline]
     pub(super) fn is_moved(self) -> bool {
         self.0 & Self::MOVED != 0
     }
 
-    /// The slots which show `tag`. Exact: the usual shorter zero-byte test may also report a slot which is not yet
-    /// announced, and then a reader could see an entry that a later reader does not.
+    /// This, with `tags` announced.
+    #[inline]
+    pub(super) fn with(self, tags: Tags) -> Self {
+        Self(self.0 | tags.0)
+    }
+
+    /// The slots which show `tag`, and perhaps some that show another one.
     #[inline]
     pub(super) fn matching(self, tag: Tag) -> Slots {
-        Self::zero_bytes(self.0 ^ (u64::from(tag.to_byte()) * 0x0101_0101_0101_0101))
+        Self::zero_bytes(self.0 ^ (u64::from(tag.to_byte()) * Self::ONES))
     }
 
     /// The slots which are not announced.
@@ -150,16 +162,24 @@ impl Ctrl {
         Slots(Self::zero_bytes(self.0).0 ^ Self::TOPS)
     }
 
+    /// Whether this is the last bucket of every path that comes here.
+    #[inline]
+    pub(super) fn ends_path(self) -> bool {
+        !self.unannounced().is_empty()
+    }
+
+    /// All bytes that are zero; and those that are one and follow a zero byte. A tag is never one, so which slots are
+    /// announced is told exactly, and one that is not matches no tag: else a reader could see an entry that a later reader
+    /// does not.
     #[inline]
     fn zero_bytes(x: u64) -> Slots {
-        let low_part_not_zero = (x & Self::LOWS) + Self::LOWS;
-        Slots(!(low_part_not_zero | x | Self::LOWS) & Self::TOPS)
+        Slots(x.wrapping_sub(Self::ONES) & !x & Self::TOPS)
     }
 }
 
 /// Where the tag of `slot` is in the control word.
 const fn tag_shift(slot: usize) -> u32 {
-    8 * (slot as u32 + 1)
+    8 * slot as u32
 }
 
 /// Tags of one bucket, to be announced together.
@@ -199,7 +219,7 @@ impl Iterator for Slots {
         if self.0 == 0 {
             return None;
         }
-        let slot = self.0.trailing_zeros() as usize / 8 - 1;
+        let slot = self.0.trailing_zeros() as usize / 8;
         self.0 &= self.0 - 1;
         Some(slot)
     }
@@ -211,7 +231,7 @@ impl Iterator for Slots {
 pub(super) struct Word(u64);
 
 impl Word {
-    const VACANT: Self = Self(0);
+    pub(super) const VACANT: Self = Self(0);
     const TOMBSTONE: u64 = 1;
     const FROZEN: u64 = 1 << Location::BITS;
     const LOCATION: u64 = Self::FROZEN - 1;
@@ -260,7 +280,8 @@ impl Word {
     /// Whether this is an entry with all of these hash bits: only then is its key worth a look.
     #[inline]
     pub(super) fn is_live_with(self, hash: Hash) -> bool {
-        self.hash() == hash && self.is_live()
+        let rest = (self.0 ^ u64::from(hash.to_bits()) << Self::HASH_SHIFT) & !Self::FROZEN;
+        rest > Self::TOMBSTONE && rest <= Self::LOCATION
     }
 
     /// Where the node of a live word is.
@@ -296,35 +317,35 @@ mod tests {
     #[test]
     fn a_vacant_slot_takes_one_word_and_shows_the_winner_to_the_loser() {
         let bucket = Bucket::new();
-        assert_eq!(bucket.publish(0, word(7, A)), Ok(()));
-        assert_eq!(bucket.publish(0, word(9, B)), Err(word(7, A)));
-        assert_eq!(bucket.load(0), word(7, A));
+        assert_eq!(bucket.publish(1, word(7, A)), Ok(()));
+        assert_eq!(bucket.publish(1, word(9, B)), Err(word(7, A)));
+        assert_eq!(bucket.load(1), word(7, A));
     }
 
     #[test]
     fn a_buried_slot_keeps_its_hash_and_never_takes_a_word_again() {
         let bucket = Bucket::new();
-        bucket.publish(0, word(7, A)).unwrap();
-        bucket.replace(0, word(7, A), word(7, B)).unwrap();
-        assert!(bucket.bury(0, word(7, A)).is_err());
-        bucket.bury(0, word(7, B)).unwrap();
-        let tombstone = bucket.load(0);
+        bucket.publish(1, word(7, A)).unwrap();
+        bucket.replace(1, word(7, A), word(7, B)).unwrap();
+        assert!(bucket.bury(1, word(7, A)).is_err());
+        bucket.bury(1, word(7, B)).unwrap();
+        let tombstone = bucket.load(1);
         assert!(tombstone.is_tombstone() && !tombstone.is_live() && !tombstone.is_vacant());
         assert_eq!(tombstone.hash(), Hash::from_bits(7));
-        assert_eq!(bucket.publish(0, word(7, A)), Err(tombstone));
+        assert_eq!(bucket.publish(1, word(7, A)), Err(tombstone));
     }
 
     #[test]
     fn a_frozen_slot_refuses_every_change() {
         let bucket = Bucket::new();
-        bucket.publish(0, word(7, A)).unwrap();
-        assert_eq!(bucket.freeze(0), word(7, A));
-        assert!(bucket.freeze(1).is_vacant());
-        assert!(bucket.replace(0, word(7, A), word(7, B)).is_err());
-        assert!(bucket.bury(0, word(7, A)).is_err());
-        let met = bucket.publish(1, word(8, B)).unwrap_err();
+        bucket.publish(1, word(7, A)).unwrap();
+        assert_eq!(bucket.freeze(1), word(7, A));
+        assert!(bucket.freeze(2).is_vacant());
+        assert!(bucket.replace(1, word(7, A), word(7, B)).is_err());
+        assert!(bucket.bury(1, word(7, A)).is_err());
+        let met = bucket.publish(2, word(8, B)).unwrap_err();
         assert!(met.is_vacant() && met.is_frozen());
-        assert!(bucket.load(0).is_live_with(Hash::from_bits(7)));
+        assert!(bucket.load(1).is_live_with(Hash::from_bits(7)));
     }
 
     #[test]
@@ -337,18 +358,24 @@ mod tests {
     }
 
     #[test]
-    fn tags_match_exactly_and_only_where_announced() {
-        // Byte 1 below a match is what the inexact test takes for a match.
-        for byte in 0..=255u32 {
+    fn tags_match_where_they_are_and_nothing_matches_where_none_is_announced() {
+        for (byte, other) in (0..=255u32).flat_map(|byte| (0..=255).map(move |other| (byte, other))) {
             let bucket = Bucket::new();
-            let tag = Hash::from_bits(byte).tag();
-            bucket.announce(Tags::of(0, tag));
-            bucket.announce(Tags::of(2, tag));
-            bucket.close();
-            let ctrl = bucket.ctrl();
-            assert_eq!(ctrl.matching(tag).collect::<Vec<_>>(), [0, 2]);
-            assert_eq!(ctrl.unannounced().collect::<Vec<_>>(), [1, 3, 4, 5, 6]);
-            assert_eq!(ctrl.announced().collect::<Vec<_>>(), [0, 2]);
+            let [tag, other] = [byte, other].map(|byte| Hash::from_bits(byte).tag());
+            for (slot, tag) in [(1, tag), (3, tag), (4, other)] {
+                bucket.announce(Tags::of(slot, tag));
+            }
+            for close in [false, true] {
+                if close {
+                    bucket.close();
+                }
+                let ctrl = bucket.ctrl();
+                let matching: Vec<_> = ctrl.matching(tag).collect();
+                let may_match = other.to_byte() ^ tag.to_byte() <= 1;
+                assert!(matching == [1, 3, 4] && may_match || matching == [1, 3] && other != tag);
+                assert_eq!(ctrl.unannounced().collect::<Vec<_>>(), [2, 5, 6, 7]);
+                assert_eq!(ctrl.announced().collect::<Vec<_>>(), [1, 3, 4]);
+            }
         }
     }
 }

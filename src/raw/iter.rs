@@ -113,7 +113,7 @@ fn visit<'t>(table: &'t Table, hashes: Range<u32>, mut show: impl FnMut(Place<'t
                 show(Place::new(bucket, slot, word));
             }
         }
-        if !ctrl.unannounced().is_empty() {
+        if ctrl.ends_path() {
             break;
         }
     }

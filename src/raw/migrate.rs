@@ -6,7 +6,7 @@
 //! tables may be long.
 
 use super::{
-    bucket::{Bucket, SLOTS, Word},
+    bucket::{Bucket, EACH_SLOT, SLOTS, Word},
     root::Session,
     stripe::Counts,
     table::{Table, Unannounced, Walk},
@@ -269,17 +269,19 @@ impl<K, V> Session<'_, K, V> {
         next: &'s Table,
         copies: &mut Unannounced<'s>,
     ) -> Result<(), Blocked<'s>> {
-        for slot in 0..SLOTS {
+        let (mut live, mut count) = ([Word::VACANT; SLOTS], 0);
+        for slot in EACH_SLOT {
             let word = bucket.freeze(slot);
             if word.is_vacant() {
                 // Later slots cannot be reached: every inserter stops here.
                 break;
             }
-            if word.is_live() {
-                self.copy(word, bucket, next, copies)?;
-            }
+            // Without a branch: which words are live is hard to predict.
+            live[count] = word;
+            count += usize::from(word.is_live());
         }
-        Ok(())
+        let mut live = live[..count].iter();
+        live.try_for_each(|&word| self.copy(word, bucket, next, copies))
     }
 
     /// Sees to it that `word`, frozen in `source`, is in `dest` or a table after it, unless `source` is closed already: then
@@ -294,7 +296,7 @@ impl<K, V> Session<'_, K, V> {
         let hash = word.hash();
         let same = |met: Word| met.location() == word.location();
         loop {
-            match dest.walk(hash, Some(word), same, || !source.ctrl().is_moved()) {
+            match dest.walk(hash, Some(word), copies, same, || !source.ctrl().is_moved()) {
                 Walk::Placed(place) => {
                     copies.add(place);
                     return Ok(());
@@ -384,8 +386,8 @@ mod tests {
     fn used(map: &RawMap<u64, u64>) -> usize {
         let session = map.pin();
         let buckets = session.newest().unwrap().buckets().iter();
-        let slots = buckets.flat_map(|bucket| (0..SLOTS).map(|slot| bucket.load(slot)));
-        slots.filter(|word| !word.is_vacant()).count()
+        let words = buckets.flat_map(|bucket| bucket.words());
+        words.filter(|word| !word.is_vacant()).count()
     }
 
     /// How many entries an instrumented test inserts.
@@ -417,12 +419,12 @@ mod tests {
         let table = session.newest().unwrap();
         let mut words = Vec::new();
         for bucket in table.buckets() {
-            words.extend((0..SLOTS).map(|slot| bucket.load(slot)));
+            words.extend(bucket.words());
         }
         words.retain(|word| word.is_live());
         let probe = |hash: Hash| {
             let holds = |bucket: &super::Bucket| {
-                (0..SLOTS).any(|slot| bucket.load(slot).is_live_with(hash))
+                bucket.words().any(|word| word.is_live_with(hash))
             };
             1 + table.path(hash).position(holds).unwrap()
         };

@@ -1,8 +1,10 @@
 //! Look-ups. They write nothing, wait for nobody, and never go back.
 
 use super::{
+    bucket::{Bucket, Ctrl},
     root::{RawMap, Session},
     store::{Node, Pair},
+    table::Table,
     tag::Hash,
 };
 use crate::sync::epoch::{self, Guard};
@@ -21,7 +23,28 @@ impl<K, V> RawMap<K, V> {
         mut eq: impl FnMut(&K) -> bool,
         guard: &'g Guard,
     ) -> Option<&'g Node<K, V>> {
-        let mut table = self.root(guard)?;
+        // Nearly every path is one bucket long, and compiles to a few instructions if it is taken by itself.
+        let table = self.root(guard)?;
+        let home = table.home_bucket(hash);
+        let ctrl = home.ctrl();
+        if ctrl.is_moved() {
+            return self.find_further(table, hash, eq, guard);
+        }
+        match self.find_in(home, ctrl, hash, &mut eq, guard) {
+            None if !ctrl.ends_path() => self.find_further(table, hash, eq, guard),
+            found => found,
+        }
+    }
+
+    /// The whole pass, wherever it leads.
+    #[inline(never)]
+    fn find_further<'g>(
+        &'g self,
+        mut table: &'g Table,
+        hash: Hash,
+        mut eq: impl FnMut(&K) -> bool,
+        guard: &'g Guard,
+    ) -> Option<&'g Node<K, V>> {
         loop {
             let mut moved = false;
             for bucket in table.path(hash) {
@@ -29,21 +52,10 @@ impl<K, V> RawMap<K, V> {
                 if ctrl.is_moved() {
                     // Its entries are in the next table now; those of later buckets may still be here. (I5)
                     moved = true;
-                } else {
-                    for slot in ctrl.matching(hash.tag()) {
-                        let word = bucket.load(slot);
-                        if !word.is_live_with(hash) {
-                            continue;
-                        }
-                        // SAFETY: live, in a bucket that was not MOVED (I8).
-                        let node = unsafe { self.store.node(word.location(), guard) };
-                        // SAFETY: a node in a table is initialised (I6).
-                        if eq(unsafe { &node.pair().key }) {
-                            return Some(node);
-                        }
-                    }
+                } else if let Some(node) = self.find_in(bucket, ctrl, hash, &mut eq, guard) {
+                    return Some(node);
                 }
-                if !ctrl.unannounced().is_empty() {
+                if ctrl.ends_path() {
                     break;
                 }
             }
@@ -52,6 +64,32 @@ impl<K, V> RawMap<K, V> {
             }
             table = table.next(guard)?;
         }
+    }
+
+    /// Looks at the slots of one bucket, whose control word was `ctrl`, not MOVED.
+    #[inline(always)]
+    fn find_in<'g>(
+        &'g self,
+        bucket: &Bucket,
+        ctrl: Ctrl,
+        hash: Hash,
+        eq: &mut impl FnMut(&K) -> bool,
+        guard: &'g Guard,
+    ) -> Option<&'g Node<K, V>> {
+        debug_assert!(!ctrl.is_moved());
+        for slot in ctrl.matching(hash.tag()) {
+            let word = bucket.load(slot);
+            if !word.is_live_with(hash) {
+                continue;
+            }
+            // SAFETY: live, in a bucket that was not MOVED (I8).
+            let node = unsafe { self.store.node(word.location(), guard) };
+            // SAFETY: a node in a table is initialised (I6).
+            if eq(unsafe { &node.pair().key }) {
+                return Some(node);
+            }
+        }
+        None
     }
 
     /// # Panics

@@ -18,6 +18,20 @@ impl<T> Clone for Version<'_, T> {
 
 impl<T> Copy for Version<'_, T> {}
 
+impl<T> Version<'_, T> {
+    /// Item `index`, without a look at how many there are.
+    ///
+    /// # Safety
+    /// This version has such an item.
+    #[inline]
+    pub(super) unsafe fn get_unchecked(&self, index: usize) -> &T {
+        // SAFETY: it has items, so it is not the empty array.
+        let items = unsafe { self.0.unwrap_unchecked() };
+        // SAFETY: by contract.
+        unsafe { items.get_unchecked(index) }
+    }
+}
+
 impl<T> Deref for Version<'_, T> {
     type Target = [T];
 

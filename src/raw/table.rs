@@ -77,6 +77,12 @@ impl Table {
         (self.home(hash) as u32 + 1) << self.shift
     }
 
+    /// The first bucket of the path of `hash`.
+    #[inline]
+    pub(super) fn home_bucket(&self, hash: Hash) -> &Bucket {
+        &self.buckets[self.home(hash)]
+    }
+
     /// The buckets in which an entry with `hash` may be: its home, and the following ones as long as all before are
     /// full. Every bucket once.
     #[inline]
@@ -169,12 +175,8 @@ impl Table {
 
     /// How many live words there are; never too few in a full table, where none can come.
     pub(super) fn count_live(&self) -> usize {
-        let live = |bucket: &Bucket| {
-            (0..SLOTS)
-                .filter(|&slot| bucket.load(slot).is_live())
-                .count()
-        };
-        self.buckets.iter().map(live).sum()
+        let words = self.buckets.iter().flat_map(Bucket::words);
+        words.filter(|word| word.is_live()).count()
     }
 
     /// Whether every bucket of the path is MOVED: only then may `next` be written for this hash (I4).
@@ -193,18 +195,21 @@ impl Table {
     /// Walks the path of `hash` as one who writes: up to a live entry with this hash which is the `same`, or to the first
     /// vacant slot, which takes `new` if there is one to place and it is still `wanted`.
     ///
-    /// With `new`, no bucket is passed unless its slots are announced, and no entry is met that is not (I3).
+    /// With `new`, no bucket is passed unless its slots are announced, and no entry is met that is not (I3). Slots in `own`
+    /// were filled by the caller, and are not looked at again.
     // PANIC: `same` may run the user's `Eq`; nothing is held.
     #[inline]
     pub(super) fn walk(
         &self,
         hash: Hash,
         new: Option<Word>,
+        own: &Unannounced<'_>,
         mut same: impl FnMut(Word) -> bool,
         wanted: impl Fn() -> bool,
     ) -> Walk<'_> {
         for bucket in self.path(hash) {
-            let ctrl = bucket.ctrl();
+            let mut passed = own.of(bucket);
+            let ctrl = bucket.ctrl().with(passed);
             if ctrl.is_moved() {
                 return Walk::Leave;
             }
@@ -214,11 +219,11 @@ impl Table {
                     return Walk::Met(Place { bucket, slot, word });
                 }
             }
-            if ctrl.unannounced().is_empty() {
+            if !ctrl.ends_path() {
+                bucket.announce(passed);
                 continue;
             }
             let Some(new) = new else { return Walk::Absent };
-            let mut passed = Tags::default();
             for slot in ctrl.unannounced() {
                 let mut word = bucket.load(slot);
                 if word.is_vacant() && !word.is_frozen() {
@@ -278,33 +283,54 @@ pub(super) enum Walk<'t> {
     Leave,
 }
 
-/// Slots that one copier filled and has yet to announce: as many as a bucket has, and in few buckets.
+/// Slots that one copier filled and has yet to announce, of the few buckets that it fills at a time.
 #[derive(Default)]
 pub(super) struct Unannounced<'t> {
-    buckets: [Option<(&'t Bucket, Tags)>; SLOTS],
+    buckets: [Option<(&'t Bucket, Tags)>; FEW],
 }
 
+/// The entries of a bucket go to two or four neighbours, unless these run over.
+const FEW: usize = 4;
+
 impl<'t> Unannounced<'t> {
+    /// No slots: for those who announce at once.
+    pub(super) const NONE: Self = Self {
+        buckets: [None; FEW],
+    };
+
+    fn place_of(bucket: &Bucket) -> usize {
+        ptr::from_ref(bucket).addr() / size_of::<Bucket>() % FEW
+    }
+
+    /// Those of `bucket`.
+    #[inline]
+    fn of(&self, bucket: &Bucket) -> Tags {
+        match self.buckets[Self::place_of(bucket)] {
+            Some((known, tags)) if ptr::eq(known, bucket) => tags,
+            _ => Tags::default(),
+        }
+    }
+
+    /// One more; what is in its way is announced.
+    #[inline]
     pub(super) fn add(&mut self, Place { bucket, slot, word }: Place<'t>) {
         let tag = word.hash().tag();
-        for entry in &mut self.buckets {
-            match entry {
-                Some((known, tags)) if ptr::eq(*known, bucket) => return tags.add(slot, tag),
-                Some(_) => {}
-                None => {
-                    *entry = Some((bucket, Tags::of(slot, tag)));
-                    return;
-                }
+        match &mut self.buckets[Self::place_of(bucket)] {
+            Some((known, tags)) if ptr::eq(*known, bucket) => tags.add(slot, tag),
+            other => {
+                let before = other.replace((bucket, Tags::of(slot, tag)));
+                before.into_iter().for_each(Self::show);
             }
         }
-        unreachable!("no more places than the slots of one bucket");
     }
 
     /// C1 for all of them, one locked instruction a bucket.
     pub(super) fn announce(self) {
-        for (bucket, tags) in self.buckets.into_iter().flatten() {
-            bucket.announce(tags);
-        }
+        self.buckets.into_iter().flatten().for_each(Self::show);
+    }
+
+    fn show((bucket, tags): (&'t Bucket, Tags)) {
+        bucket.announce(tags);
     }
 }
 

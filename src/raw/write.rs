@@ -4,7 +4,7 @@ use super::{
     bucket::Word,
     root::Session,
     store::Pair,
-    table::{Place, Walk},
+    table::{Place, Unannounced, Walk},
     tag::Hash,
 };
 use crate::{Computed, Operation};
@@ -47,7 +47,7 @@ impl<K, V> Session<'_, K, V> {
         loop {
             // SAFETY: the walk shows live words of buckets that were not MOVED (I8).
             let same = |word| eq(unsafe { &self.pair(word).key });
-            match table.walk(hash, new, same, || true) {
+            match table.walk(hash, new, &Unannounced::NONE, same, || true) {
                 Walk::Met(place) if !place.word.is_frozen() => {
                     // SAFETY: as above.
                     return Seek::Met(place, unsafe { self.pair(place.word) });
