@@ -22,7 +22,7 @@
 //!  slot   hash (30 bits) | FROZEN (1) | location (33): vacant, tombstone, or chunk and offset of a node
 //! ```
 //!
-//! The user's hash is mixed, and its top 30 bits are kept. Their top bits name the *home* bucket, the low eight make the
+//! The user's hash is mixed, and its top 30 bits are kept. Their top bits name the *home* bucket, the low seven make the
 //! *tag*. The *path* of a hash is its home bucket and the buckets after it, as far as all before are full. A hit reads two
 //! cache lines, bucket and node; a miss reads one. All seven tags are compared at once inside one 64-bit word.
 //!

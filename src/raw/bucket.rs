@@ -122,14 +122,14 @@ pub(super) struct Ctrl(u64);
 
 impl Ctrl {
     const MOVED: u64 = 1;
-    /// The top bit of each tag byte.
-    const TOPS: u64 = {
-        let (mut tops, mut slot) = (0, EACH_SLOT.start);
+    /// The bit of each slot that says that it is announced.
+    const ANNOUNCED: u64 = {
+        let (mut all, mut slot) = (0, EACH_SLOT.start);
         while slot < EACH_SLOT.end {
-            tops |= 0x80 << tag_shift(slot);
+            all |= (Tag::ANNOUNCED as u64) << tag_shift(slot);
             slot += 1;
         }
-        tops
+        all
     };
     const ONES: u64 = 0x0101_0101_0101_0101;
 
@@ -144,36 +144,31 @@ impl Ctrl {
         Self(self.0 | tags.0)
     }
 
-    /// The slots which show `tag`, and perhaps some that show another one.
+    /// The slots which show `tag`, and perhaps others which are announced. All bytes are compared at once: after the
+    /// exclusive or those which show it are zero, and the top bit of the unannounced ones is set, so that they are told
+    /// apart exactly, else a reader could see an entry that a later reader does not. A byte that is one may pass for zero.
     #[inline]
     pub(super) fn matching(self, tag: Tag) -> Slots {
-        Self::zero_bytes(self.0 ^ (u64::from(tag.to_byte()) * Self::ONES))
+        let differing = self.0 ^ (u64::from(tag.to_byte()) * Self::ONES);
+        Slots(differing.wrapping_sub(Self::ONES) & !differing & Self::ANNOUNCED)
     }
 
     /// The slots which are not announced.
     #[inline]
     pub(super) fn unannounced(self) -> Slots {
-        Self::zero_bytes(self.0)
+        Slots(!self.0 & Self::ANNOUNCED)
     }
 
-    /// The slots which are.
+    /// Whether `slot` is announced.
     #[inline]
-    pub(super) fn announced(self) -> Slots {
-        Slots(Self::zero_bytes(self.0).0 ^ Self::TOPS)
+    pub(super) fn announces(self, slot: usize) -> bool {
+        self.0 & u64::from(Tag::ANNOUNCED) << tag_shift(slot) != 0
     }
 
     /// Whether this is the last bucket of every path that comes here.
     #[inline]
     pub(super) fn ends_path(self) -> bool {
         !self.unannounced().is_empty()
-    }
-
-    /// All bytes that are zero; and those that are one and follow a zero byte. A tag is never one, so which slots are
-    /// announced is told exactly, and one that is not matches no tag: else a reader could see an entry that a later reader
-    /// does not.
-    #[inline]
-    fn zero_bytes(x: u64) -> Slots {
-        Slots(x.wrapping_sub(Self::ONES) & !x & Self::TOPS)
     }
 }
 
@@ -359,7 +354,8 @@ mod tests {
 
     #[test]
     fn tags_match_where_they_are_and_nothing_matches_where_none_is_announced() {
-        for (byte, other) in (0..=255u32).flat_map(|byte| (0..=255).map(move |other| (byte, other))) {
+        for (byte, other) in (0..=255u32).flat_map(|byte| (0..=255).map(move |other| (byte, other)))
+        {
             let bucket = Bucket::new();
             let [tag, other] = [byte, other].map(|byte| Hash::from_bits(byte).tag());
             for (slot, tag) in [(1, tag), (3, tag), (4, other)] {
@@ -374,7 +370,8 @@ mod tests {
                 let may_match = other.to_byte() ^ tag.to_byte() <= 1;
                 assert!(matching == [1, 3, 4] && may_match || matching == [1, 3] && other != tag);
                 assert_eq!(ctrl.unannounced().collect::<Vec<_>>(), [2, 5, 6, 7]);
-                assert_eq!(ctrl.announced().collect::<Vec<_>>(), [1, 3, 4]);
+                let announced = EACH_SLOT.filter(|&slot| ctrl.announces(slot));
+                assert_eq!(announced.collect::<Vec<_>>(), [1, 3, 4]);
             }
         }
     }

@@ -6,23 +6,27 @@
 //! Each hash is in exactly one step: a key that is present all the time is seen once, and no key is seen twice.
 
 use super::{
-    bucket::Word,
+    bucket::{Bucket, Ctrl, EACH_SLOT, SLOTS, Word},
     root::Session,
     store::Pair,
-    table::{Place, Table},
+    table::Table,
     tag::Hash,
 };
+use crate::sync::MODEL;
 use std::{ops::Range, ptr};
 
-/// A position between two steps, and what the last step found.
+/// A position between two steps, and what was read ahead.
 pub(super) struct Cursor {
     /// The hashes below were seen.
     position: u32,
-    /// Live words, last first, of buckets that were not MOVED.
+    /// Live words, of buckets that were not MOVED.
     found: Vec<Word>,
 }
 
 impl Cursor {
+    /// How many entries are looked up ahead, about, so that the memory of their nodes is on its way when they are asked for.
+    const AHEAD: usize = if MODEL { 1 } else { 32 };
+
     fn new() -> Self {
         Self {
             position: 0,
@@ -31,93 +35,98 @@ impl Cursor {
     }
 
     /// The next entry and its hash. The same session in every call: its pin protects what was found.
+    #[inline]
     fn next_hashed<'s, K, V>(
         &mut self,
         session: &'s Session<'_, K, V>,
     ) -> Option<(Hash, &'s Pair<K, V>)> {
-        loop {
-            if let Some(word) = self.found.pop() {
-                // SAFETY: `scan` found it live in a bucket that was not MOVED (I8).
-                return Some((word.hash(), unsafe { session.pair(word) }));
-            }
-            self.step(session)?;
+        if self.found.is_empty() {
+            self.read_ahead(session);
         }
+        let word = self.found.pop()?;
+        // SAFETY: `scan` found it live in a bucket that was not MOVED (I8).
+        Some((word.hash(), unsafe { session.pair(word) }))
     }
 
+    #[inline]
     fn next<'s, K, V>(&mut self, session: &'s Session<'_, K, V>) -> Option<(&'s K, &'s V)> {
         let (_, Pair { key, value }) = self.next_hashed(session)?;
         Some((key, value))
     }
 
-    /// Reads the entries of one home bucket. `None` at the end.
-    fn step<K, V>(&mut self, session: &Session<'_, K, V>) -> Option<()> {
-        if self.position >= Hash::END {
-            return None;
-        }
-        let Some(mut table) = session.root() else {
+    /// Takes as many steps as find some entries. None are found at the end only.
+    fn read_ahead<K, V>(&mut self, session: &Session<'_, K, V>) {
+        let Some(root) = session.root() else {
             self.position = Hash::END;
-            return None;
+            return;
         };
+        while self.position < Hash::END && self.found.len() < Self::AHEAD {
+            self.step(session, root);
+        }
+        // SAFETY: as in `next_hashed`.
+        let prefetch = |&word: &Word| unsafe { session.prefetch(word) };
+        self.found.iter().for_each(prefetch);
+    }
+
+    /// Reads the entries of one home bucket.
+    fn step<'s, K, V>(&mut self, session: &'s Session<'_, K, V>, mut table: &'s Table) {
         let start = Hash::from_bits(self.position);
         // In a smaller table a home has more hashes; but only the path of this one was moved out of the larger table.
-        let mut end = Hash::END;
-        loop {
-            end = end.min(table.home_end(start));
-            if scan(table, start.to_bits()..end, &mut self.found) {
-                self.position = end;
-                return Some(());
-            }
+        let mut end = table.home_end(start);
+        while !scan(table, start.to_bits()..end, &mut self.found) {
             table = session.move_path(table, start);
+            end = end.min(table.home_end(start));
         }
+        self.position = end;
     }
 }
 
-/// Finds the live words with `hashes`, all of one home. `false` if a bucket of the path is MOVED.
+/// Appends the live words with `hashes`, all of one home. `false`, and nothing appended, if a bucket of the path is MOVED.
+///
+/// Slots are read backwards: a key that is removed and inserted again goes to a later slot, and who has read that slot finds
+/// the earlier one buried (E1, E6). So no key is found twice.
 fn scan(table: &Table, hashes: Range<u32>, found: &mut Vec<Word>) -> bool {
-    found.clear();
-    let complete = visit(table, hashes.clone(), |place| found.push(place.word));
-    if complete && may_repeat_a_key(found) {
-        let mut places = Vec::new();
-        let complete = visit(table, hashes, |place| places.push(place));
-        // The first slot of a key which was inserted again in a later one shows a tombstone by now.
-        found.clear();
-        found.extend(
-            places
-                .into_iter()
-                .filter(|place| place.is_live())
-                .map(|place| place.word),
-        );
-        return complete;
+    let start = Hash::from_bits(hashes.start);
+    let home = table.home_bucket(start);
+    let ctrl = home.ctrl();
+    if ctrl.is_moved() {
+        return false;
     }
-    complete
-}
-
-/// Whether a key may be among `words` twice: removed after its slot was read, and inserted again in a later slot, which
-/// was read, too. Then the hashes are equal.
-fn may_repeat_a_key(words: &[Word]) -> bool {
-    const FEW: usize = 16;
-    let equal = |(i, a): (usize, &Word)| words[i + 1..].iter().any(|b| a.hash() == b.hash());
-    words.len() > FEW || words.iter().enumerate().any(equal)
-}
-
-/// Shows each live word with `hashes`, all of one home. `false` if a bucket of the path is MOVED.
-fn visit<'t>(table: &'t Table, hashes: Range<u32>, mut show: impl FnMut(Place<'t>)) -> bool {
-    for bucket in table.path(Hash::from_bits(hashes.start)) {
+    if ctrl.ends_path() {
+        collect(home, ctrl, &hashes, found);
+        return true;
+    }
+    let before = found.len();
+    let last = table
+        .path(start)
+        .position(|bucket| bucket.ctrl().ends_path());
+    for bucket in (0..=last.unwrap_or(table.buckets().len() - 1)).rev() {
+        let bucket = table.path_bucket(start, bucket);
         let ctrl = bucket.ctrl();
         if ctrl.is_moved() {
+            found.truncate(before);
             return false;
         }
-        for slot in ctrl.announced() {
-            let word = bucket.load(slot);
-            if word.is_live() && hashes.contains(&word.hash().to_bits()) {
-                show(Place::new(bucket, slot, word));
-            }
-        }
-        if ctrl.ends_path() {
-            break;
-        }
+        collect(bucket, ctrl, &hashes, found);
     }
     true
+}
+
+/// Appends the announced live words with `hashes`, the last slot first.
+#[inline]
+fn collect(bucket: &Bucket, ctrl: Ctrl, hashes: &Range<u32>, found: &mut Vec<Word>) {
+    let mut words = [Word::VACANT; SLOTS];
+    let mut count = 0;
+    for slot in EACH_SLOT.rev() {
+        let word = bucket.load(slot);
+        // Without a branch: which slots are in use is hard to predict.
+        words[count] = word;
+        let is_of_home = word.hash().to_bits().wrapping_sub(hashes.start) < hashes.len() as u32;
+        count += usize::from(ctrl.announces(slot) & word.is_live() & is_of_home);
+    }
+    let before = found.len();
+    found.extend_from_slice(&words);
+    found.truncate(before + count);
 }
 
 /// Yields the entries of a borrowed session.
@@ -138,6 +147,7 @@ impl<'s, K, V> Iter<'s, K, V> {
 impl<'s, K, V> Iterator for Iter<'s, K, V> {
     type Item = (&'s K, &'s V);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.cursor.next(self.session)
     }

@@ -353,7 +353,7 @@ impl<K, V> Session<'_, K, V> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{super::Hash, SLOTS, Table};
+    use super::{super::Hash, Table};
     use crate::raw::RawMap;
     use std::{hash::BuildHasher, ptr, thread};
 
@@ -423,9 +423,7 @@ mod tests {
         }
         words.retain(|word| word.is_live());
         let probe = |hash: Hash| {
-            let holds = |bucket: &super::Bucket| {
-                bucket.words().any(|word| word.is_live_with(hash))
-            };
+            let holds = |bucket: &super::Bucket| bucket.words().any(|word| word.is_live_with(hash));
             1 + table.path(hash).position(holds).unwrap()
         };
         let probes: usize = words.iter().map(|word| probe(word.hash())).sum();

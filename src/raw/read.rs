@@ -16,7 +16,7 @@ impl<K, V> RawMap<K, V> {
     /// was MOVED. Linearization: a hit at the load of the slot, or, if the bucket was closed since its control word was
     /// loaded, just before that; a miss at the load of the last control word which could have shown the entry.
     // PANIC: `eq` is user code; nothing is held.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find<'g>(
         &'g self,
         hash: Hash,
@@ -106,7 +106,7 @@ impl<K, V> RawMap<K, V> {
 
 impl<K, V> Session<'_, K, V> {
     /// The entry with `hash` and a key that `eq` accepts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, hash: Hash, eq: impl FnMut(&K) -> bool) -> Option<(&K, &V)> {
         let node = self.map.find(hash, eq, &self.guard)?;
         // SAFETY: found in the table under this session's guard (I8).

@@ -11,7 +11,7 @@ use super::{
 use crate::sync::{
     AtomicPtr, INSTANT, MODEL, Ordering,
     epoch::{self, Guard},
-    random_odd, repin,
+    prefetch, random_odd, repin,
 };
 use std::{cell::OnceCell, marker::PhantomData, ptr};
 
@@ -187,6 +187,17 @@ impl<'m, K, V> Session<'m, K, V> {
         let node = unsafe { self.map.store.node(word.location(), &self.guard) };
         // SAFETY: a node in a table is initialised.
         unsafe { node.pair() }
+    }
+
+    /// Asks for the memory of a live word's entry.
+    ///
+    /// # Safety
+    /// As for [`Session::pair`].
+    #[inline]
+    pub(super) unsafe fn prefetch(&self, word: Word) {
+        // SAFETY: I8.
+        let node = unsafe { self.map.store.node(word.location(), &self.guard) };
+        prefetch(node);
     }
 
     /// Writes a pair into a node that nobody else knows.

@@ -80,7 +80,10 @@ impl Table {
     /// The first bucket of the path of `hash`.
     #[inline]
     pub(super) fn home_bucket(&self, hash: Hash) -> &Bucket {
-        &self.buckets[self.home(hash)]
+        let home = self.home(hash);
+        debug_assert!(home < self.buckets.len());
+        // SAFETY: of the `HASH_BITS` bits of a hash the shift leaves as many as the number of buckets has.
+        unsafe { self.buckets.get_unchecked(home) }
     }
 
     /// The buckets in which an entry with `hash` may be: its home, and the following ones as long as all before are
@@ -89,6 +92,11 @@ impl Table {
     pub(super) fn path(&self, hash: Hash) -> impl Iterator<Item = &Bucket> {
         let (before, from_home) = self.buckets.split_at(self.home(hash));
         from_home.iter().chain(before)
+    }
+
+    /// Bucket `index` of the path of `hash`.
+    pub(super) fn path_bucket(&self, hash: Hash, index: usize) -> &Bucket {
+        &self.buckets[(self.home(hash) + index) % self.buckets.len()]
     }
 
     /// The table that this one moves to.
@@ -342,11 +350,7 @@ pub(super) struct Place<'t> {
     pub(super) word: Word,
 }
 
-impl<'t> Place<'t> {
-    pub(super) fn new(bucket: &'t Bucket, slot: usize, word: Word) -> Self {
-        Self { bucket, slot, word }
-    }
-
+impl Place<'_> {
     /// C1 for this slot.
     #[inline]
     pub(super) fn announce(self) {
@@ -362,10 +366,5 @@ impl<'t> Place<'t> {
     /// S3, unless the slot has changed.
     pub(super) fn bury(self) -> Result<(), Word> {
         self.bucket.bury(self.slot, self.word)
-    }
-
-    /// Whether the slot still holds an entry.
-    pub(super) fn is_live(self) -> bool {
-        self.bucket.load(self.slot).is_live()
     }
 }

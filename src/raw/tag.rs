@@ -1,10 +1,10 @@
-//! What the table keeps of a hash: 30 bits, of which 8 make the tag that the control word shows.
+//! What the table keeps of a hash: 30 bits, of which 7 make the tag that the control word shows.
 #![forbid(unsafe_code)]
 
 /// How many bits of the mixed hash a slot word holds.
 pub(super) const HASH_BITS: u32 = 30;
 
-/// The top [`HASH_BITS`] of a mixed hash. Its own top bits name the home bucket, its lowest eight make the tag, so that
+/// The top [`HASH_BITS`] of a mixed hash. Its own top bits name the home bucket, its lowest seven make the tag, so that
 /// doubling a table splits each bucket into two neighbours, and entries of one bucket still differ in their tags.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Hash(u32);
@@ -35,17 +35,16 @@ impl Hash {
 
     #[inline]
     pub(super) fn tag(self) -> Tag {
-        Tag((self.0 as u8).max(Tag::MIN))
+        Tag(self.0 as u8 | Tag::ANNOUNCED)
     }
 }
 
-/// A slot's mark in the control word; never 0, which means "not announced", nor 1, so that comparing all of them at once
-/// stays cheap.
+/// A slot's mark in the control word: seven bits of the hash, and the top bit, which says that the slot is announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tag(u8);
 
 impl Tag {
-    const MIN: u8 = 2;
+    pub(super) const ANNOUNCED: u8 = 0x80;
 
     #[inline]
     pub(super) fn to_byte(self) -> u8 {
@@ -58,8 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_at_least_two() {
-        assert!((0..1024).all(|bits| Hash::from_bits(bits).tag().to_byte() >= 2));
+    fn a_tag_says_that_its_slot_is_announced() {
+        let tags = (0..1024).map(|bits| Hash::from_bits(bits).tag().to_byte());
+        assert!(tags.into_iter().all(|tag| tag & Tag::ANNOUNCED != 0));
     }
 
     #[test]
