@@ -45,7 +45,7 @@ pub(super) struct Local {
 
 impl Local {
     /// Recently freed nodes that a stripe keeps for itself.
-    pub(super) const MAX_FREE: usize = if MODEL { 2 } else { 64 };
+    pub(super) const MAX_FREE: usize = if MODEL { 2 } else { 256 };
 
     #[inline]
     pub(super) fn pop_free(&mut self) -> Option<Location> {
