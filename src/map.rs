@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod iter;
+mod many;
 mod pinned;
 
 use std::fmt;
@@ -385,6 +386,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
 
     fn hash<Q: ?Sized + Hash>(&self, key: &Q) -> raw::Hash {
         self.raw.mix(self.hash_builder.hash_one(key))
+    }
+
+    /// Makes room in an empty map for as many entries as there will be at least.
+    fn reserve_for(&self, entries: &impl Iterator) {
+        if self.capacity() == 0 {
+            self.reserve(entries.size_hint().0);
+        }
     }
 
     /// The value of `key`.
@@ -790,9 +798,7 @@ impl<K: Hash + Eq, V, const N: usize> From<[(K, V); N]> for HashMap<K, V> {
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         let entries = entries.into_iter();
-        if self.capacity() == 0 {
-            self.reserve(entries.size_hint().0);
-        }
+        self.reserve_for(&entries);
         // A pin for each entry, because `entries` may wait between two of them.
         for (key, value) in entries {
             self.pin().insert(key, value);
@@ -802,7 +808,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for HashMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        (&*self).extend(entries);
+        let entries = entries.into_iter();
+        self.reserve_for(&entries);
+        self.insert_many(entries);
     }
 }
 

@@ -190,6 +190,33 @@ fn a_key_that_comes_back_does_not_touch_what_was_lent_of_it() {
     ledger.assert_balanced();
 }
 
+#[test]
+fn many_keys_at_a_time_are_answered_as_one_by_one() {
+    fn answers_match(present: Vec<u8>, asked: Vec<u8>) -> bool {
+        let map: HashMap<u8, usize> = present.into_iter().zip(0..).collect();
+        let pinned = map.pin();
+        let one_by_one = asked.iter().map(|key| pinned.get(key));
+        pinned.get_many(&asked).eq(one_by_one)
+    }
+    QuickCheck::new().quickcheck(answers_match as fn(_, _) -> _);
+}
+
+/// An entry that its iterator has yielded is in the map or dropped, whatever becomes of the iterator.
+#[test]
+fn entries_on_their_way_are_dropped_if_their_iterator_panics() {
+    let ledger = Ledger::new();
+    let map = Map::default();
+    let broken = (0..100).map(|n| match n {
+        70 => panic!("expected by the test"),
+        n => (ledger.key(n, 0), ledger.value(n)),
+    });
+    assert!(panic::catch_unwind(panic::AssertUnwindSafe(|| map.insert_many(broken))).is_err());
+    assert!((55..=70).contains(&map.len()), "{} inserted", map.len());
+    assert_eq!(ledger.live() as usize, 2 * map.len());
+    drop(map);
+    ledger.assert_balanced();
+}
+
 /// Under Miri this is also where an owned key or value moved twice would show.
 #[test]
 fn the_last_of_equal_keys_wins_in_every_bulk_construction() {
@@ -200,8 +227,10 @@ fn the_last_of_equal_keys_wins_in_every_bulk_construction() {
     extended.extend(pairs());
     let mut shared = &Map::default();
     shared.extend(pairs());
+    let many = Map::default();
+    many.insert_many(pairs());
     let cloned = collected.clone();
-    for map in [&collected, &extended, shared, &cloned] {
+    for map in [&collected, &extended, shared, &many, &cloned] {
         assert_eq!(map.len(), 30);
         for (key, value) in &map.pin() {
             assert_eq!(

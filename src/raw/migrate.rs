@@ -32,9 +32,11 @@ impl Table {
     fn next_bits(&self, live: usize) -> u32 {
         /// A much smaller table could be full again before this one is moved, and the next one as well.
         const MAX_SHRINK: u32 = 3;
+        /// Tables of up to this size grow by four, which halves what is moved; larger ones by two, which wastes less memory.
+        const SMALL: u32 = 10;
         let bits = self.bits();
         if live >= (self.slots() * 3).div_ceil(8) {
-            let step = if bits < 8 { 2 } else { 1 };
+            let step = if bits <= SMALL { 2 } else { 1 };
             return (bits + step).min(Self::MAX_BITS);
         }
         let is_roomy = |&smaller: &u32| live <= (SLOTS << smaller) / 4;

@@ -7,7 +7,10 @@ use super::{
     table::Table,
     tag::Hash,
 };
-use crate::sync::epoch::{self, Guard};
+use crate::sync::{
+    epoch::{self, Guard},
+    prefetch,
+};
 
 impl<K, V> RawMap<K, V> {
     /// The node whose entry has `hash` and a key that `eq` accepts.
@@ -112,5 +115,31 @@ impl<K, V> Session<'_, K, V> {
         // SAFETY: found in the table under this session's guard (I8).
         let Pair { key, value } = unsafe { node.pair() };
         Some((key, value))
+    }
+
+    /// Asks for the memory of the bucket in which `hash` is looked up first.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: Hash) {
+        let mut table = self.root();
+        while let Some(this) = table {
+            prefetch(this.home_bucket(hash));
+            table = this.next(&self.guard);
+        }
+    }
+
+    /// Asks for the memory of the entry which, as it seems, has `hash`.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: Hash) {
+        let Some(root) = self.root() else { return };
+        let home = root.home_bucket(hash);
+        let ctrl = home.ctrl();
+        if ctrl.is_moved() {
+            return;
+        }
+        let mut words = ctrl.matching(hash.tag()).map(|slot| home.load(slot));
+        if let Some(word) = words.find(|word| word.is_live_with(hash)) {
+            // SAFETY: live, in a bucket that was not MOVED (I8).
+            unsafe { self.prefetch(word) };
+        }
     }
 }
