@@ -3,6 +3,8 @@
 #[cfg(doctest)]
 mod compile_fail;
 mod counted;
+#[cfg(feature = "once")]
+pub mod guide;
 mod map;
 #[cfg(feature = "once")]
 mod once;

@@ -1,0 +1,26 @@
+#![doc = include_str!("guide/index.md")]
+#![forbid(unsafe_code)]
+
+#[doc = include_str!("guide/first_steps.md")]
+pub mod first_steps {}
+
+#[doc = include_str!("guide/owned_or_pinned.md")]
+pub mod owned_or_pinned {}
+
+#[doc = include_str!("guide/insert_or_get.md")]
+pub mod insert_or_get {}
+
+#[doc = include_str!("guide/removal.md")]
+pub mod removal {}
+
+#[doc = include_str!("guide/memory.md")]
+pub mod memory {}
+
+#[doc = include_str!("guide/tasks.md")]
+pub mod tasks {}
+
+#[doc = include_str!("guide/hashers.md")]
+pub mod hashers {}
+
+#[doc = include_str!("guide/costs.md")]
+pub mod costs {}
