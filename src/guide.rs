@@ -24,3 +24,6 @@ pub mod hashers {}
 
 #[doc = include_str!("guide/costs.md")]
 pub mod costs {}
+
+#[doc = include_str!("guide/guarantees.md")]
+pub mod guarantees {}
