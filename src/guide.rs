@@ -27,3 +27,6 @@ pub mod costs {}
 
 #[doc = include_str!("guide/guarantees.md")]
 pub mod guarantees {}
+
+#[doc = include_str!("guide/how_it_works.md")]
+pub mod how_it_works {}
