@@ -30,3 +30,9 @@ pub mod guarantees {}
 
 #[doc = include_str!("guide/how_it_works.md")]
 pub mod how_it_works {}
+
+#[doc = include_str!("guide/from_dashmap.md")]
+pub mod from_dashmap {}
+
+#[doc = include_str!("guide/from_papaya.md")]
+pub mod from_papaya {}
