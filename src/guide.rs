@@ -31,6 +31,9 @@ pub mod guarantees {}
 #[doc = include_str!("guide/how_it_works.md")]
 pub mod how_it_works {}
 
+#[doc = include_str!("guide/comparison.md")]
+pub mod comparison {}
+
 #[doc = include_str!("guide/from_dashmap.md")]
 pub mod from_dashmap {}
 
