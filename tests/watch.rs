@@ -29,11 +29,11 @@ fn a_watched_map_adds_up_and_is_seen_alive() {
     let outcome = run(&LOAD, TICK, |reading| {
         readings += 1;
         operations += reading.per_second;
-        assert!(reading.entries <= LOAD.keys + LOAD.threads);
+        assert!(reading.elapsed > Duration::ZERO && reading.tide <= 100);
         Ok(())
     });
     assert!(outcome.adds_up(), "{}", outcome.verdict());
-    assert!(outcome.inserted > 0 && readings > 1 && operations > 0);
+    assert!(outcome.inserted > 0 && readings > 0 && operations > 0);
 }
 
 #[test]
