@@ -1,9 +1,8 @@
 //! The command line.
 
-use crate::peer;
-use crate::workload::Workload;
-use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum};
+use quince_peers::peer::Choice;
+use quince_peers::workload::Workload;
 
 /// Runs quince and its peers under the same workloads, interleaved in one process, and checks their results.
 #[derive(Parser)]
@@ -13,9 +12,8 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Workload::value_variants().to_vec(), hide_default_value = true)]
     pub workload: Vec<Workload>,
 
-    /// Peers to run beside quince, separated by commas [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(peer::names()))]
-    pub peer: Vec<String>,
+    #[command(flatten)]
+    pub peers: Choice,
 
     /// Numbers of threads, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=1024))]

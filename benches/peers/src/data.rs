@@ -19,6 +19,8 @@ pub trait Data: 'static {
     fn number(value: &Self::Value) -> u64;
 }
 
+// What is called while a clock runs is `#[inline]`: the programs are other crates.
+
 /// `u64 -> u64`.
 pub struct Integers;
 
@@ -31,10 +33,12 @@ impl Data for Integers {
         bits
     }
 
+    #[inline]
     fn value(number: u64) -> u64 {
         number
     }
 
+    #[inline]
     fn number(value: &u64) -> u64 {
         *value
     }
@@ -52,10 +56,12 @@ impl Data for Text {
         format!("{bits:024x}")
     }
 
+    #[inline]
     fn value(number: u64) -> Arc<u64> {
         Arc::new(number)
     }
 
+    #[inline]
     fn number(value: &Arc<u64>) -> u64 {
         **value
     }

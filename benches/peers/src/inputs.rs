@@ -13,7 +13,7 @@ impl Random {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ impl Random {
     }
 
     pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 }
 
@@ -39,7 +39,7 @@ impl<K: Clone> Inputs<K> {
     pub fn new<D: Data<Key = K>>(size: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         // One SplitMix64 sequence never repeats a number, so the keys are distinct.
-        let mut keys = |count| (0..count).map(|_| D::key(random.next())).collect();
+        let mut keys = |count| (0..count).map(|_| D::key(random.bits())).collect();
         Self {
             seed,
             present: keys(size),

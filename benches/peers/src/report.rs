@@ -1,16 +1,17 @@
 //! Medians, and the spread around them.
 
-use crate::data::Data;
-use crate::peer::Peer;
-use crate::workload::{Case, Workload};
 use clap::ValueEnum;
+use quince_peers::data::Data;
+use quince_peers::peer::Peer;
+use quince_peers::rounds::Comparison;
+use quince_peers::workload::{Case, Sample, Workload};
 
 /// One table: per peer the median time, its quartiles, and the median of the per-round ratios to the first peer.
-pub fn print<D: Data>(
+pub fn print<D: Data, R>(
     workload: Workload,
     case: &Case<D::Key>,
-    peers: &[Peer<D>],
-    rounds: &[Vec<f64>],
+    peers: &[Peer<R>],
+    rounds: &[Vec<Sample>],
 ) {
     println!(
         "\n{}, {}, {} entries, {} thread(s), {} per session, {} rounds",
@@ -29,19 +30,13 @@ pub fn print<D: Data>(
         format!("time / {}", peers[0].name),
     );
     for (place, peer) in peers.iter().enumerate() {
-        let [low, time, high] = quartiles(rounds.iter().map(|times| times[place]));
-        let [_, ratio, _] = quartiles(rounds.iter().map(|times| times[place] / times[0]));
+        let of_peer = Comparison::of(rounds, place, Sample::nanoseconds);
+        let [low, time, high] = of_peer.quartiles;
         println!(
-            "  {:18}{time:>10.1}{:>22}{ratio:>20.2}",
+            "  {:18}{time:>10.1}{:>22}{:>20.2}",
             peer.name,
             format!("{low:.1} .. {high:.1}"),
+            of_peer.ratio,
         );
     }
-}
-
-/// By the nearest rank.
-fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| sorted[(sorted.len() - 1) * quarter / 4])
 }

@@ -9,6 +9,7 @@ mod whole;
 use crate::contender::Contender;
 use crate::data::{Counters, Data};
 use crate::inputs::Inputs;
+use crate::peer::Job;
 use crate::team::Team;
 use clap::ValueEnum;
 use std::time::Duration;
@@ -82,7 +83,7 @@ impl Workload {
         matches!(self, Self::InsertOrGetAbsent | Self::Drop)
     }
 
-    pub fn measure<C, D>(self, case: &Case<D::Key>) -> Sample
+    fn measure<C, D>(self, case: &Case<D::Key>) -> Sample
     where
         C: Contender<D> + Contender<Counters<D>>,
         D: Data,
@@ -102,6 +103,17 @@ impl Workload {
             Self::HotCounter => hot::counter::<C, D>(case),
             Self::UpdateHot => hot::update::<C, D>(case),
         }
+    }
+}
+
+/// Measures any workload.
+pub struct Measure;
+
+impl<D: Data> Job<D> for Measure {
+    type Run = fn(Workload, &Case<D::Key>) -> Sample;
+
+    fn on<C: Contender<D> + Contender<Counters<D>>>() -> Self::Run {
+        Workload::measure::<C, D>
     }
 }
 

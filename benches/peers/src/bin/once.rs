@@ -1,18 +1,14 @@
 //! Maps that make each value once, under the same two workloads, interleaved; `benches/README.md` has the procedure.
 
 use clap::Parser;
+use quince_peers::contender::Hasher;
+use quince_peers::rounds::{Comparison, interleave};
+use quince_peers::team::Team;
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-#[allow(dead_code, reason = "the other program uses the rest")]
-#[path = "../team.rs"]
-mod team;
-
-use team::Team;
-
-type Hasher = foldhash::fast::FixedState;
 type Cell = Arc<OnceLock<u64>>;
 
 /// Compares `quince::OnceMap` with what else makes a value once per key, and checks that it does.
@@ -169,15 +165,9 @@ fn main() {
     ];
     for &size in &args.size {
         for &threads in &args.threads {
-            let round = |start: usize| {
-                let mut times: [Option<Times>; 6] = [const { None }; 6];
-                for offset in 0..contenders.len() {
-                    let place = (start + offset) % contenders.len();
-                    times[place] = Some((contenders[place].1)(threads, size));
-                }
-                times.map(|times| times.expect("every contender was run"))
-            };
-            let rounds: Vec<_> = (0..=args.rounds).map(round).skip(1).collect();
+            let rounds = interleave(args.rounds, contenders.len(), |place| {
+                (contenders[place].1)(threads, size)
+            });
             println!(
                 "\n{size} keys, {threads} thread(s), {} rounds",
                 rounds.len()
@@ -187,17 +177,14 @@ fn main() {
                 "", "hit ns", "time / quince", "burst ns", "time / quince"
             );
             for (place, (name, _)) in contenders.iter().enumerate() {
-                let median = |of: &dyn Fn(&[Times; 6]) -> f64| {
-                    let mut all: Vec<f64> = rounds.iter().map(of).collect();
-                    all.sort_by(f64::total_cmp);
-                    all[all.len() / 2]
-                };
+                let hit = Comparison::of(&rounds, place, |times| times.hit);
+                let burst = Comparison::of(&rounds, place, |times| times.burst);
                 println!(
                     "  {name:20}{:>10.1}{:>16.2}{:>14.1}{:>16.2}",
-                    median(&|times| times[place].hit),
-                    median(&|times| times[place].hit / times[0].hit),
-                    median(&|times| times[place].burst),
-                    median(&|times| times[place].burst / times[0].burst),
+                    hit.median(),
+                    hit.ratio,
+                    burst.median(),
+                    burst.ratio,
                 );
             }
         }
