@@ -1,5 +1,6 @@
 //! What every map under test is asked to do: one adapter per map.
 
+mod alone;
 mod dashmap;
 mod flurry;
 mod locked;
@@ -8,6 +9,7 @@ mod quince;
 mod scc_hash_index;
 mod scc_hash_map;
 
+pub use self::alone::Hashbrown;
 pub use self::dashmap::DashMap;
 pub use self::flurry::Flurry;
 pub use self::locked::{MutexHashbrown, RwLockHashbrown};
@@ -26,6 +28,8 @@ pub type Hasher = foldhash::fast::FixedState;
 /// A session is what amortises the entry cost of the map: a pin, a guard, or nothing but a reference.
 pub trait Contender<D: Data> {
     const NAME: &'static str;
+    /// Whether several threads may use it at once.
+    const CONCURRENT: bool = true;
     type Map: Sync + 'static;
     type Session<'m>;
 

@@ -30,10 +30,14 @@ fn compare_all<D: Data>(args: &Args) {
                     team: Team::new(threads),
                     batch: args.batch as usize,
                 };
-                let rounds = interleave(args.rounds.into(), peers.len(), |place| {
-                    (peers[place].run)(workload, &case)
+                let able: Vec<_> = peers
+                    .iter()
+                    .filter(|peer| peer.can_run_on(threads))
+                    .collect();
+                let rounds = interleave(args.rounds.into(), able.len(), |place| {
+                    (able[place].run)(workload, &case)
                 });
-                report::print::<D, _>(workload, &case, &peers, &rounds);
+                report::print::<D, _>(workload, &case, &able, &rounds);
             }
         }
     }

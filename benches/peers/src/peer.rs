@@ -7,7 +7,14 @@ use clap::builder::PossibleValuesParser;
 /// A contender chosen at run time, and what a program does with it.
 pub struct Peer<R> {
     pub name: &'static str,
+    pub concurrent: bool,
     pub run: R,
+}
+
+impl<R> Peer<R> {
+    pub fn can_run_on(&self, threads: usize) -> bool {
+        self.concurrent || threads == 1
+    }
 }
 
 /// What a program does with a contender: a function, compiled for each of them.
@@ -47,6 +54,7 @@ fn all<D: Data, J: Job<D>>() -> Vec<Peer<J::Run>> {
         of::<Flurry, D, J>(),
         of::<RwLockHashbrown, D, J>(),
         of::<MutexHashbrown, D, J>(),
+        of::<Hashbrown, D, J>(),
     ]
 }
 
@@ -58,6 +66,7 @@ where
 {
     Peer {
         name: <C as Contender<D>>::NAME,
+        concurrent: <C as Contender<D>>::CONCURRENT,
         run: J::on::<C>(),
     }
 }

@@ -10,7 +10,7 @@ use quince_peers::workload::{Case, Sample, Workload};
 pub fn print<D: Data, R>(
     workload: Workload,
     case: &Case<D::Key>,
-    peers: &[Peer<R>],
+    peers: &[&Peer<R>],
     rounds: &[Vec<Sample>],
 ) {
     println!(
