@@ -23,6 +23,11 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "1000,100000", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub size: Vec<u32>,
 
+    /// How skewed the draws of keys are: exponents of a Zipf distribution, separated by commas; 0 draws evenly.
+    /// Workloads that draw no keys run once
+    #[arg(long, value_name = "EXPONENT", value_delimiter = ',', default_value = "0,0.99", value_parser = exponent)]
+    pub zipf: Vec<f64>,
+
     /// Rounds that count; one more comes first to warm up
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub rounds: u16,
@@ -46,4 +51,11 @@ pub enum Kind {
     Integers,
     /// String of 24 bytes -> Arc<u64>
     Text,
+}
+
+fn exponent(text: &str) -> Result<f64, String> {
+    let exponent = text.parse().ok();
+    exponent
+        .filter(|exponent| (0.0..=10.0).contains(exponent))
+        .ok_or_else(|| "not a number from 0 to 10".to_owned())
 }

@@ -4,6 +4,8 @@ pub mod contender;
 pub mod data;
 pub mod inputs;
 pub mod peer;
+mod resident;
 pub mod rounds;
 pub mod team;
 pub mod workload;
+mod zipf;

@@ -29,6 +29,12 @@ impl Team {
         self.threads
     }
 
+    /// A member's part of `items`; the parts are disjoint and differ by one in length at most.
+    pub fn share<'a, T>(&self, index: usize, items: &'a [T]) -> &'a [T] {
+        let cut = |index: usize| items.len() * index / self.threads;
+        &items[cut(index)..cut(index + 1)]
+    }
+
     /// Runs `work` on every thread at once: the time from the first start to the last end, and every result.
     pub fn run<R: Send>(&self, work: impl Fn(Member) -> R + Sync) -> (Duration, Vec<R>) {
         let timed = |index| {
@@ -73,9 +79,8 @@ impl Member<'_> {
         }
     }
 
-    /// This member's part of `items`; the parts of a team are disjoint and differ by one in length at most.
+    /// This member's part of `items`.
     pub fn share<'a, T>(&self, items: &'a [T]) -> &'a [T] {
-        let cut = |index: usize| items.len() * index / self.team.threads;
-        &items[cut(self.index)..cut(self.index + 1)]
+        self.team.share(self.index, items)
     }
 }

@@ -1,5 +1,6 @@
 //! What is measured. Every workload checks its own results: a wrong map panics rather than wins.
 
+mod create;
 mod fill;
 mod hot;
 mod mix;
@@ -29,10 +30,14 @@ pub enum Workload {
     InsertOrGetAbsent,
     /// Insert-or-get of absent keys, from an empty map: each thread has its own keys
     FillDisjoint,
+    /// Insert-or-get, half of it of present keys and half of absent ones, until the map has doubled
+    HalfNew,
     /// Insert-or-get from an empty map: all threads walk the same keys in the same order
     FillSame,
     /// Remove the oldest key, insert a new one: a window slides over the keys of each thread
     RemoveInsert,
+    /// Remove the oldest key, insert one never seen before, until the map has been replaced five times or more
+    Churn,
     /// 98 % get, 1 % insert, 1 % remove, over twice as many keys as are present
     Mixed,
     /// 10 % get, 40 % insert, 40 % remove, 10 % update, over twice as many keys as are present
@@ -45,6 +50,14 @@ pub enum Workload {
     HotCounter,
     /// All threads replace the value of one key by its successor
     UpdateHot,
+    /// All threads replace the values of 16 keys by their successors
+    #[value(name = "update_hot_16")]
+    UpdateHot16,
+    /// Making and dropping empty maps
+    CreateDropEmpty,
+    /// Making maps, inserting 16 entries, dropping them
+    #[value(name = "create_drop_16")]
+    CreateDrop16,
 }
 
 /// What a workload is run with.
@@ -60,6 +73,7 @@ pub struct Sample {
     elapsed: Duration,
     operations: usize,
     threads: usize,
+    growth: Option<i64>,
 }
 
 impl Sample {
@@ -68,7 +82,17 @@ impl Sample {
             elapsed,
             operations,
             threads: team.threads(),
+            growth: None,
         }
+    }
+
+    fn with_growth(self, growth: Option<i64>) -> Self {
+        Self { growth, ..self }
+    }
+
+    /// Where it was measured: by how many bytes resident memory grew after the map had found its size.
+    pub fn growth(&self) -> Option<i64> {
+        self.growth
     }
 
     /// Nanoseconds that an operation takes in the eyes of the thread that does it.
@@ -83,6 +107,24 @@ impl Workload {
         matches!(self, Self::InsertOrGetAbsent | Self::Drop)
     }
 
+    /// Whether its keys are drawn, and a skew makes a difference.
+    pub fn draws_keys(self) -> bool {
+        use Workload::*;
+        matches!(
+            self,
+            GetHit | GetMiss | GetOwned | InsertOrGetPresent | HalfNew | Mixed | Exchange
+        )
+    }
+
+    /// Its number of entries, where there is no choice.
+    pub fn fixed_size(self) -> Option<usize> {
+        match self {
+            Self::CreateDropEmpty => Some(0),
+            Self::CreateDrop16 => Some(16),
+            _ => None,
+        }
+    }
+
     fn measure<C, D>(self, case: &Case<D::Key>) -> Sample
     where
         C: Contender<D> + Contender<Counters<D>>,
@@ -94,14 +136,18 @@ impl Workload {
             Self::GetOwned => read::get_owned::<C, D>(case),
             Self::InsertOrGetPresent => read::insert_or_get_present::<C, D>(case),
             Self::InsertOrGetAbsent | Self::FillDisjoint => fill::disjoint::<C, D>(case),
+            Self::HalfNew => fill::half_new::<C, D>(case),
             Self::FillSame => fill::same::<C, D>(case),
             Self::RemoveInsert => mix::remove_insert::<C, D>(case),
+            Self::Churn => mix::churn::<C, D>(case),
             Self::Mixed => mix::run::<C, D>(case, mix::MIXED),
             Self::Exchange => mix::run::<C, D>(case, mix::EXCHANGE),
             Self::Iterate => whole::iterate::<C, D>(case),
             Self::Drop => whole::drop_maps::<C, D>(case),
             Self::HotCounter => hot::counter::<C, D>(case),
-            Self::UpdateHot => hot::update::<C, D>(case),
+            Self::UpdateHot => hot::update::<C, D>(case, 1),
+            Self::UpdateHot16 => hot::update::<C, D>(case, 16),
+            Self::CreateDropEmpty | Self::CreateDrop16 => create::create_drop::<C, D>(case),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Workloads in which all threads want one entry.
+//! Workloads in which all threads want the same few entries.
 
 use super::{Case, Sample, batched, filled};
 use crate::contender::Contender;
 use crate::data::{Counters, Data};
+use crate::inputs::Random;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A user who counts looks first, since nearly always the counter is there. No count may be lost.
@@ -26,18 +27,26 @@ pub fn counter<C: Contender<Counters<D>>, D: Data>(case: &Case<D::Key>) -> Sampl
     Sample::new(elapsed, counts.len(), &case.team)
 }
 
-/// No update may be lost.
-pub fn update<C: Contender<D>, D: Data>(case: &Case<D::Key>) -> Sample {
+/// The first `hot` keys, evenly. No update may be lost.
+pub fn update<C: Contender<D>, D: Data>(case: &Case<D::Key>, hot: usize) -> Sample {
     let map = filled::<C, D>(case.inputs);
-    let hot = &case.inputs.present[0];
-    let steps = vec![1; case.inputs.operations()];
+    let hot = &case.inputs.present[..hot.min(case.inputs.size())];
+    let mut random = Random::new(!case.inputs.seed);
+    let steps: Vec<D::Key> = (0..case.inputs.operations())
+        .map(|_| hot[random.below(hot.len())].clone())
+        .collect();
     let (elapsed, _) = case.team.run(|member| {
         let steps = member.share(&steps);
-        batched::<C, D, _>(&map, case.batch, steps, |session, step| {
-            C::update(session, hot, |value| D::value(D::number(value) + step));
+        batched::<C, D, _>(&map, case.batch, steps, |session, key| {
+            C::update(session, key, |value| D::value(D::number(value) + 1));
         });
     });
-    let total = C::get(&C::session(&map), hot, D::number);
-    assert_eq!(total, Some(steps.len() as u64));
+    let session = C::session(&map);
+    let total: u64 = hot
+        .iter()
+        .map(|key| C::get(&session, key, D::number).unwrap())
+        .sum();
+    let initial = (0..hot.len() as u64).sum::<u64>();
+    assert_eq!(total, initial + steps.len() as u64);
     Sample::new(elapsed, steps.len(), &case.team)
 }

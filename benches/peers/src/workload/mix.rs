@@ -4,6 +4,7 @@ use super::{Case, Sample, batched, filled};
 use crate::contender::Contender;
 use crate::data::Data;
 use crate::inputs::Random;
+use crate::resident::resident_bytes;
 use std::mem;
 
 #[derive(Clone, Copy)]
@@ -78,29 +79,67 @@ pub fn run<C: Contender<D>, D: Data>(case: &Case<D::Key>, mix: Mix) -> Sample {
     Sample::new(elapsed, steps.len(), &case.team)
 }
 
-/// Every removal must find its key and every insertion must not.
+/// The same keys, round and round.
 pub fn remove_insert<C: Contender<D>, D: Data>(case: &Case<D::Key>) -> Sample {
     let size = case.inputs.size();
     let map = filled::<C, D>(case.inputs);
     let passes = case.inputs.passes().div_ceil(2);
-    let (elapsed, done) = case.team.run(|member| {
+    let (elapsed, _) = case.team.run(|member| {
         let mut oldest = member.share(&case.inputs.present);
         let mut newest = member.share(&case.inputs.absent);
-        let mut done = 0;
         for _ in 0..passes {
-            for (oldest, newest) in oldest.chunks(case.batch).zip(newest.chunks(case.batch)) {
-                let session = C::session(&map);
-                for (oldest, newest) in oldest.iter().zip(newest) {
-                    done += usize::from(C::remove(&session, oldest));
-                    done += usize::from(C::insert(&session, newest.clone(), D::value(0)));
-                }
-            }
+            slide::<C, D>(&map, case.batch, oldest, newest);
             mem::swap(&mut oldest, &mut newest);
         }
-        done
     });
-    let operations = 2 * size * passes;
-    assert_eq!(done.iter().sum::<usize>(), operations);
     assert_eq!(C::len(&map), size);
-    Sample::new(elapsed, operations, &case.team)
+    Sample::new(elapsed, 2 * size * passes, &case.team)
+}
+
+/// Fresh keys all the time. Resident memory is looked at when the map has been replaced twice, and at the end.
+pub fn churn<C: Contender<D>, D: Data>(case: &Case<D::Key>) -> Sample {
+    let size = case.inputs.size();
+    let map = filled::<C, D>(case.inputs);
+    let passes = case.inputs.passes().div_ceil(2).max(5);
+    let fresh = case.inputs.fresh::<D>(size * passes);
+    // One window per thread, and what it slides over.
+    let slides: Vec<(usize, Vec<D::Key>)> = (0..case.team.threads())
+        .map(|index| {
+            let window = case.team.share(index, &case.inputs.present);
+            let fresh = case.team.share(index, &fresh);
+            (window.len(), [window, fresh].concat())
+        })
+        .collect();
+    let (elapsed, settled) = case.team.run(|member| {
+        let (window, keys) = &slides[member.index];
+        let (oldest, newest) = (&keys[..keys.len() - window], &keys[*window..]);
+        let settled = (2 * window).min(newest.len());
+        slide::<C, D>(&map, case.batch, &oldest[..settled], &newest[..settled]);
+        let resident = resident_bytes();
+        slide::<C, D>(&map, case.batch, &oldest[settled..], &newest[settled..]);
+        resident
+    });
+    let growth = settled[0]
+        .zip(resident_bytes())
+        .map(|(settled, end)| end as i64 - settled as i64);
+    assert_eq!(C::len(&map), size);
+    Sample::new(elapsed, 2 * size * passes, &case.team).with_growth(growth)
+}
+
+/// Every removal must find its key and every insertion must not.
+fn slide<C: Contender<D>, D: Data>(
+    map: &C::Map,
+    batch: usize,
+    oldest: &[D::Key],
+    newest: &[D::Key],
+) {
+    let mut done = 0;
+    for (oldest, newest) in oldest.chunks(batch).zip(newest.chunks(batch)) {
+        let session = C::session(map);
+        for (oldest, newest) in oldest.iter().zip(newest) {
+            done += usize::from(C::remove(&session, oldest));
+            done += usize::from(C::insert(&session, newest.clone(), D::value(0)));
+        }
+    }
+    assert_eq!(done, oldest.len() + newest.len());
 }
