@@ -176,7 +176,7 @@ fn filled<C: Contender<D>, D: Data>(inputs: &Inputs<D::Key>) -> C::Map {
 }
 
 /// Does `operation` on every item, with a new session for every `batch` of them.
-fn batched<C: Contender<D>, D: Data, T>(
+pub fn batched<C: Contender<D>, D: Data, T>(
     map: &C::Map,
     batch: usize,
     items: &[T],
@@ -188,4 +188,23 @@ fn batched<C: Contender<D>, D: Data, T>(
             operation(&session, item);
         }
     }
+}
+
+/// Removes the oldest keys, one by one, and inserts a new one for each. Every removal must find its key and every insertion
+/// must not.
+pub fn slide<C: Contender<D>, D: Data>(
+    map: &C::Map,
+    batch: usize,
+    oldest: &[D::Key],
+    newest: &[D::Key],
+) {
+    let mut done = 0;
+    for (oldest, newest) in oldest.chunks(batch).zip(newest.chunks(batch)) {
+        let session = C::session(map);
+        for (oldest, newest) in oldest.iter().zip(newest) {
+            done += usize::from(C::remove(&session, oldest));
+            done += usize::from(C::insert(&session, newest.clone(), D::value(0)));
+        }
+    }
+    assert_eq!(done, oldest.len() + newest.len());
 }

@@ -1,6 +1,6 @@
 //! Workloads that keep a map at its size while its entries come and go.
 
-use super::{Case, Sample, batched, filled};
+use super::{Case, Sample, batched, filled, slide};
 use crate::contender::Contender;
 use crate::data::Data;
 use crate::inputs::Random;
@@ -124,22 +124,4 @@ pub fn churn<C: Contender<D>, D: Data>(case: &Case<D::Key>) -> Sample {
         .map(|(settled, end)| end as i64 - settled as i64);
     assert_eq!(C::len(&map), size);
     Sample::new(elapsed, 2 * size * passes, &case.team).with_growth(growth)
-}
-
-/// Every removal must find its key and every insertion must not.
-fn slide<C: Contender<D>, D: Data>(
-    map: &C::Map,
-    batch: usize,
-    oldest: &[D::Key],
-    newest: &[D::Key],
-) {
-    let mut done = 0;
-    for (oldest, newest) in oldest.chunks(batch).zip(newest.chunks(batch)) {
-        let session = C::session(map);
-        for (oldest, newest) in oldest.iter().zip(newest) {
-            done += usize::from(C::remove(&session, oldest));
-            done += usize::from(C::insert(&session, newest.clone(), D::value(0)));
-        }
-    }
-    assert_eq!(done, oldest.len() + newest.len());
 }
