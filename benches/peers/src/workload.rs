@@ -30,10 +30,10 @@ pub enum Workload {
     InsertOrGetAbsent,
     /// Insert-or-get of absent keys, from an empty map: each thread has its own keys
     FillDisjoint,
-    /// Insert-or-get, half of it of present keys and half of absent ones, until the map has doubled
-    HalfNew,
     /// Insert-or-get from an empty map: all threads walk the same keys in the same order
     FillSame,
+    /// Insert-or-get, half of it of present keys and half of absent ones, until the map has doubled
+    HalfNew,
     /// Remove the oldest key, insert a new one: a window slides over the keys of each thread
     RemoveInsert,
     /// Remove the oldest key, insert one never seen before, until the map has been replaced five times or more
@@ -136,8 +136,8 @@ impl Workload {
             Self::GetOwned => read::get_owned::<C, D>(case),
             Self::InsertOrGetPresent => read::insert_or_get_present::<C, D>(case),
             Self::InsertOrGetAbsent | Self::FillDisjoint => fill::disjoint::<C, D>(case),
-            Self::HalfNew => fill::half_new::<C, D>(case),
             Self::FillSame => fill::same::<C, D>(case),
+            Self::HalfNew => fill::half_new::<C, D>(case),
             Self::RemoveInsert => mix::remove_insert::<C, D>(case),
             Self::Churn => mix::churn::<C, D>(case),
             Self::Mixed => mix::run::<C, D>(case, mix::MIXED),
