@@ -19,19 +19,19 @@
 //!             +---->[ 1 | 2 | . ]-->[ key value | key value | ... ]  + bitmap of free nodes
 //!
 //!  ctrl   bit 0: MOVED; byte i: tag of slot i, 0 = not announced
-//!  slot   hash (30 bits) | FROZEN (1) | location (33): vacant, tombstone, or chunk and offset of a node
+//!  slot   hash (29 bits) | PASSED (1) | FROZEN (1) | location (33): vacant, tombstone, or chunk and offset of a node
 //! ```
 //!
-//! The user's hash is mixed, and its top 30 bits are kept. Their top bits name the *home* bucket, the low seven make the
+//! The user's hash is mixed, and its top 29 bits are kept. Their top bits name the *home* bucket, the low seven make the
 //! *tag*. The *path* of a hash is its home bucket and the buckets after it, as far as all before are full. A hit reads two
 //! cache lines, bucket and node; a miss reads one. All seven tags are compared at once inside one 64-bit word.
 //!
 //! # States
 //!
 //! ```text
-//!  slot    vacant --S1 publish--> live --S2 replace--> live' --S3 bury--> tombstone
-//!             \________________________S4 freeze_____________________________/
-//!                                        v  the same, for ever
+//!  slot    vacant --S1 publish--> live <--S2 replace--> live' --S3 bury--> tombstone --S5 revive--> live, same hash
+//!                                  live --S6 pass--> PASSED  --S3 bury--> spent tombstone, for ever
+//!          each of them --S4 freeze--> the same, for ever
 //!  tag     0 --C1 announce--> tag                  bucket  open --C2 close--> MOVED
 //!  table   no root --M0--> root --M1 install--> has a next --M2 frontier at the end--> M3 root := next, retired
 //!
@@ -47,9 +47,10 @@
 //!
 //! # Invariants
 //!
-//! * **I1** A slot goes vacant -> live -> live' -> tombstone and never back; it belongs to one hash and one key for ever. A
-//!   frozen slot does not change any more.
-//! * **I2** An entry is put into the first vacant slot of its path. So of the slots before a slot in use none is vacant.
+//! * **I1** A slot is vacant once, and belongs to one hash from then on; it belongs to one key until it is buried. A frozen
+//!   slot and a spent one do not change any more.
+//! * **I2** An entry is put into the first slot of its path that is vacant or a tombstone of its hash which may be revived. So
+//!   of the slots before a slot in use none is vacant.
 //! * **I3** A bucket's slots are announced before anybody passes the bucket on a walk that places something, and a slot
 //!   before anybody returns because of what is in it. So a reader may stop at the first bucket with an unannounced slot.
 //! * **I4** A key is inserted, replaced or removed in a table only after every bucket of its path in every older table is
@@ -61,6 +62,8 @@
 //! * **I8** What is found under a guard stays until the guard ends: tables, versions of a [`snapshot`], and the node of a live
 //!   word that was loaded after its bucket's control word showed no MOVED.
 //! * **I9** What belongs to a stripe is touched by its leaseholder only, and no user code runs meanwhile.
+//! * **I11** As long as a slot is a tombstone that may be revived, or live and neither PASSED nor frozen, no later slot of its
+//!   path was taken for its hash: who goes past it for this hash marks it first, and who buries it then leaves it spent.
 //! * **I10** A copier takes a vacant slot for `k` only if the bucket it copies from was not MOVED after it saw every slot of
 //!   the path before.
 //!
@@ -70,25 +73,30 @@
 //!
 //! Why a late copier resurrects nothing (I10): let the copier of `k` from bucket A come to a vacant slot. If `k` had been
 //! placed before, then by I2 in a slot that the copier passed. Its word there was another one, or the copier would have
-//! stopped: `k` was replaced or removed after it was copied. By I4 A was MOVED before that, and the copier, having read the
-//! later word (E6), sees MOVED when it looks again. If `k` was not placed before, the first vacant slot of the path is where
-//! every copier must put it, and the compare-and-swap decides between them. Where the slots that would tell were left behind
+//! stopped: `k` was replaced or removed after it was copied, and the slot perhaps revived. By I4 A was MOVED before that, and
+//! the copier, having read the later word (E6), sees MOVED when it looks again. The same holds if it comes to a tombstone of
+//! its hash: whoever buried that had seen the path of this hash MOVED, and A is in it; so copiers revive nothing. If `k` was
+//! not placed before, the first vacant slot of the path is where every copier must put it, and the compare-and-swap decides
+//! between them. Where the slots that would tell were left behind
 //! in a table that was moved on itself, their bucket's MOVED mark tells (E3): whoever set it had read them.
 //!
-//! Why no key is doubled: two inserters of `k` in one table both want the first vacant slot of the path and pass over no
-//! vacant one, so one of them meets the other's word. An inserter in the older table cannot come late: all inserters in
+//! Why no key is doubled: of two inserters of `k` in one table, both examine the slots of the path in their order. None passes
+//! a vacant one, nor one of their hash that may be revived, now or after its key is removed: they mark that first (S6, I11). So
+//! what one of them passes the other one passes, or finds `k` in it; both want the same slot, and one of them meets the
+//! other's word. That a tombstone which they saw was revived and buried again meanwhile does no harm: it still is the first
+//! that may take `k`. An inserter in the older table cannot come late: all inserters in
 //! the younger one have seen the whole path MOVED, and its first vacant slot frozen.
 //!
 //! # Ordering edges
 //!
 //! | edge | publisher | observer | what becomes visible |
 //! |---|---|---|---|
-//! | E1 | `Bucket::publish`, `replace` (release) | `Bucket::load` (acquire) | the node, and the chunk it is in |
+//! | E1 | `Bucket::publish`, `replace`, `revive` (release) | `Bucket::load` (acquire) | the node, and the chunk it is in |
 //! | E2 | `Bucket::announce` (release) | `Bucket::ctrl` (acquire) | that the slot is not vacant |
 //! | E3 | `Bucket::close`, `Table::advance_frontier` (release) | `Bucket::ctrl`, `Table::is_moved` (acquire) | the copies, and what the copier saw |
 //! | E4 | `Table::install` (release) | `Table::next` (acquire) | vacant buckets |
 //! | E5 | `RawMap::install_root`, `advance_root` (release) | `RawMap::root` (acquire) | the table, and the copies in it |
-//! | E6 | `Bucket::replace`, `bury` (release) | `Bucket::load`, `freeze` (acquire) | that older buckets are MOVED |
+//! | E6 | `Bucket::replace`, `bury`, `revive` (release) | `Bucket::load`, `freeze` (acquire) | that older buckets are MOVED |
 //! | E7 | `Snapshot::try_replace` (release) | `Snapshot::load` (acquire) | the items and what they point at |
 //! | E8 | `FreeMap::give` (release) | `FreeMap::take` (acquire) | that the last user of the node is done |
 //! | E9 | the closure in `Garbage::seal` (release) | `Garbage::pop_ripe` (acquire) | that every reader is done |
@@ -109,9 +117,9 @@
 //!
 //! | operation | instant |
 //! |---|---|
-//! | insertion of an absent key | C1 of its slot; or, if it is copied before, the C1 or C2 which first lets a reader find the copy |
+//! | insertion of an absent key | C1 of its slot; S5, for its slot was announced before it was buried; or, if it is copied before C1, the C1 or C2 which first lets a reader find the copy |
 //! | hit | load of the slot; if the bucket was closed since its control word was loaded, just before the close |
-//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path; if a slot with its hash was met as a tombstone and filled anew further on, just after that S3; if a bucket of the path was closed meanwhile, before the close; load of a null root |
+//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path; if the key was present then, and yet not found, it was removed and inserted again since the look-up began: just after that S3; if a bucket of the path was closed meanwhile, before the close; load of a null root |
 //! | replacement, removal | success of S2, S3 |
 //! | insert-or-get, present | as a hit |
 //!
@@ -127,9 +135,9 @@
 //!
 //! # Progress
 //!
-//! A look-up makes one pass over one path per table and repeats nothing. Every loop of a writer goes round again only
-//! because another thread's compare-and-swap on the same key succeeded, or because a bucket of its path was moved, which
-//! happens once per table. A helper who stops holds no bucket: when every chunk is claimed, the others move again what is
+//! A look-up makes one pass over one path per table, but for its first bucket, and repeats nothing. Every loop of a writer goes
+//! round again only because another thread's compare-and-swap on the same hash succeeded (S6 once for each time that a slot
+//! is used), or because a bucket of its path was moved, which happens once per table. A helper who stops holds no bucket: when every chunk is claimed, the others move again what is
 //! behind the frontier, with the same result. The flag on allocating the next table is a hint: when a table is nearly full
 //! everybody allocates, and the losers free. A full table counts its own live words to size the next one: inserters that
 //! stopped before they counted their entries may be many.
@@ -145,6 +153,9 @@
 //!   loads, and are not fooled by bad hashes.
 //! * Finishing the older migration before anybody may insert into the next table: bounds the chain, but makes inserts wait
 //!   for a whole migration. Following the chain needs no wait, only [`migrate`]'s loop.
+//! * Slots that are used once and never again: a key that comes and goes, or many keys that come back, fill the table with
+//!   tombstones, and one hot key's tombstones are a path that all its users walk. Measured with skewed keys: 30 times slower
+//!   than with S5. Reviving for another hash would need the tag to change, and readers to check again what they passed.
 //! * A separate array of tags: one cache line more on a hit. Tagged pointers in the slots: no room for 30 bits of hash, and
 //!   migration would read keys.
 //! * A static empty bucket instead of a null root: saves a predictable branch, and costs statics which a model checker

@@ -9,8 +9,8 @@ use std::collections::HashMap as Std;
 use std::env;
 use std::panic;
 use std::process::{Command, Output};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, LazyLock};
 use std::thread;
 
 use quince::HashMap;
@@ -210,18 +210,22 @@ fn a_forked_process_goes_on_whatever_the_other_threads_were_doing() {
     }
 
     printed(|| {
+        static PINNED: Barrier = Barrier::new(2);
+        let pinned = thread::spawn(|| {
+            let _view = MAP.pin();
+            PINNED.wait();
+            while !STOP.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+        });
+        // What is removed from now on cannot be freed.
+        PINNED.wait();
         let writers = [0, 500_000].map(|seed| {
             thread::spawn(move || {
                 while !STOP.load(Ordering::Relaxed) {
                     write(10_000, seed);
                 }
             })
-        });
-        let pinned = thread::spawn(|| {
-            let _view = MAP.pin();
-            while !STOP.load(Ordering::Relaxed) {
-                thread::yield_now();
-            }
         });
         for round in 0..8 {
             thread::yield_now();

@@ -58,7 +58,7 @@ impl Bucket {
     pub(super) fn replace(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
         debug_assert!(old.is_live() && !old.is_frozen());
         debug_assert!(new.is_live() && new.hash() == old.hash() && !new.is_frozen());
-        self.exchange(slot, old, new)
+        self.exchange(slot, old, new.passed_like(old))
     }
 
     /// S3: live -> tombstone.
@@ -66,6 +66,66 @@ impl Bucket {
     pub(super) fn bury(&self, slot: usize, old: Word) -> Result<(), Word> {
         debug_assert!(old.is_live() && !old.is_frozen());
         self.exchange(slot, old, old.to_tombstone())
+    }
+
+    /// S5: tombstone -> live, same hash.
+    #[inline]
+    fn revive(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
+        debug_assert!(old.is_revivable() && new.is_live() && new.hash() == old.hash());
+        self.exchange(slot, old, new)
+    }
+
+    /// S6: live -> live and PASSED.
+    #[inline(never)]
+    fn pass(&self, slot: usize, old: Word) -> Result<(), Word> {
+        debug_assert!(old.is_live() && !old.is_frozen());
+        self.exchange(slot, old, old.to_passed())
+    }
+
+    /// Examines a slot on behalf of `new`, and again whenever another thread changes it meanwhile. Takes it if it is vacant
+    /// or a tombstone that may be revived, provided that `new` is still `wanted` then.
+    // PANIC: `same` may run the user's `Eq`; nothing is held.
+    #[inline(always)]
+    pub(super) fn offer(
+        &self,
+        slot: usize,
+        new: Word,
+        same: &mut impl FnMut(Word) -> bool,
+        wanted: &impl Fn() -> bool,
+    ) -> Offer {
+        let mut word = self.load(slot);
+        loop {
+            let changed = if word.is_vacant() {
+                if word.is_frozen() {
+                    return Offer::Frozen;
+                }
+                if !wanted() {
+                    return Offer::Unwanted;
+                }
+                self.publish(slot, new).map(|()| Offer::Placed)
+            } else if word.hash() != new.hash() {
+                return Offer::Passed(word);
+            } else if word.is_live() {
+                if same(word) {
+                    return Offer::Same(word);
+                }
+                if word.is_passed() || word.is_frozen() {
+                    return Offer::Passed(word);
+                }
+                self.pass(slot, word).map(|()| Offer::Passed(word))
+            } else if word.is_revivable() {
+                if !wanted() {
+                    return Offer::Unwanted;
+                }
+                self.revive(slot, word, new).map(|()| Offer::Revived)
+            } else {
+                return Offer::Passed(word);
+            };
+            match changed {
+                Ok(offer) => return offer,
+                Err(met) => word = met,
+            }
+        }
     }
 
     #[inline]
@@ -78,16 +138,16 @@ impl Bucket {
             .map_err(Word)
     }
 
-    /// S4: any -> the same, frozen. Returns the word without the mark; nothing changes it any more.
+    /// S4: any -> the same, frozen. Returns the word without marks; nothing changes it any more.
     #[inline]
     pub(super) fn freeze(&self, slot: usize) -> Word {
         let seen = self.load(slot);
-        if seen.is_frozen() || seen.is_tombstone() {
+        if seen.is_frozen() || seen.is_spent() {
             // Final already: that spares the locked instruction.
-            return seen.thawed();
+            return seen.unmarked();
         }
         // ORDERING: E6, the observing half. Releases nothing of its own.
-        Word(self.words[slot].fetch_or(Word::FROZEN, Ordering::Acquire)).thawed()
+        Word(self.words[slot].fetch_or(Word::FROZEN, Ordering::Acquire)).unmarked()
     }
 
     /// C1: shows the tags of slots that are not vacant. Anybody may, any number of times.
@@ -114,6 +174,23 @@ impl Bucket {
     pub(super) fn words(&self) -> impl Iterator<Item = Word> {
         EACH_SLOT.map(|slot| self.load(slot))
     }
+}
+
+/// What examining a slot on behalf of a new word came to.
+#[must_use]
+pub(super) enum Offer {
+    /// The slot was vacant, and has taken it.
+    Placed,
+    /// The slot was a tombstone, and has taken it.
+    Revived,
+    /// The slot holds the same.
+    Same(Word),
+    /// The slot is of no use: it never will be, if it has the same hash (I11).
+    Passed(Word),
+    /// The slot could have taken it, but it is no longer wanted.
+    Unwanted,
+    /// The slot is vacant for ever.
+    Frozen,
 }
 
 /// A decoded control word: bit 0 is MOVED, byte `i` is the tag of slot `i`, 0 while it is not announced.
@@ -153,9 +230,21 @@ impl Ctrl {
         Slots(differing.wrapping_sub(Self::ONES) & !differing & Self::ANNOUNCED)
     }
 
+    /// The slots of [`Ctrl::matching`] and of [`Ctrl::unannounced`].
+    #[inline]
+    pub(super) fn matching_or_unannounced(self, tag: Tag) -> Slots {
+        Slots(self.matching(tag).0 | self.unannounced().0)
+    }
+
+    /// Whether all these tags are announced.
+    #[inline]
+    pub(super) fn announces_all(self, tags: Tags) -> bool {
+        self.0 & tags.0 == tags.0
+    }
+
     /// The slots which are not announced.
     #[inline]
-    pub(super) fn unannounced(self) -> Slots {
+    fn unannounced(self) -> Slots {
         Slots(!self.0 & Self::ANNOUNCED)
     }
 
@@ -220,17 +309,19 @@ impl Iterator for Slots {
     }
 }
 
-/// A decoded slot word: `hash (30) | FROZEN (1) | location (33)`. Location 0 is vacant, 1 a tombstone (which keeps its
-/// hash, so that its tag stays derivable), all others name a node.
+/// A decoded slot word: `hash (29) | PASSED (1) | FROZEN (1) | location (33)`. Location 0 is vacant, 1 a tombstone that may
+/// be revived, 2 one that may not (both keep their hash, so that their tag stays derivable), all others name a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word(u64);
 
 impl Word {
     pub(super) const VACANT: Self = Self(0);
     const TOMBSTONE: u64 = 1;
+    const SPENT: u64 = 2;
     const FROZEN: u64 = 1 << Location::BITS;
+    const PASSED: u64 = Self::FROZEN << 1;
     const LOCATION: u64 = Self::FROZEN - 1;
-    const HASH_SHIFT: u32 = Location::BITS + 1;
+    const HASH_SHIFT: u32 = Location::BITS + 2;
 
     #[inline]
     pub(super) fn live(hash: Hash, location: Location) -> Self {
@@ -239,7 +330,27 @@ impl Word {
 
     #[inline]
     fn to_tombstone(self) -> Self {
-        Self(self.0 & !Self::LOCATION | Self::TOMBSTONE)
+        let tombstone = if self.is_passed() {
+            Self::SPENT
+        } else {
+            Self::TOMBSTONE
+        };
+        Self(self.0 & !Self::LOCATION | tombstone)
+    }
+
+    #[inline]
+    fn to_passed(self) -> Self {
+        Self(self.0 | Self::PASSED)
+    }
+
+    #[inline]
+    fn passed_like(self, other: Self) -> Self {
+        Self(self.0 | other.0 & Self::PASSED)
+    }
+
+    #[inline]
+    fn is_passed(self) -> bool {
+        self.0 & Self::PASSED != 0
     }
 
     #[inline]
@@ -249,17 +360,23 @@ impl Word {
 
     #[inline]
     pub(super) fn is_live(self) -> bool {
-        self.0 & Self::LOCATION > Self::TOMBSTONE
+        self.0 & Self::LOCATION > Self::SPENT
+    }
+
+    /// Whether this is a tombstone whose slot may be used again.
+    #[inline]
+    fn is_revivable(self) -> bool {
+        self.0 & (Self::FROZEN | Self::LOCATION) == Self::TOMBSTONE
     }
 
     #[inline]
-    pub(super) fn is_tombstone(self) -> bool {
-        self.0 & Self::LOCATION == Self::TOMBSTONE
+    fn is_spent(self) -> bool {
+        self.0 & Self::LOCATION == Self::SPENT
     }
 
     #[inline]
-    fn thawed(self) -> Self {
-        Self(self.0 & !Self::FROZEN)
+    fn unmarked(self) -> Self {
+        Self(self.0 & !(Self::FROZEN | Self::PASSED))
     }
 
     #[inline]
@@ -275,8 +392,9 @@ impl Word {
     /// Whether this is an entry with all of these hash bits: only then is its key worth a look.
     #[inline]
     pub(super) fn is_live_with(self, hash: Hash) -> bool {
-        let rest = (self.0 ^ u64::from(hash.to_bits()) << Self::HASH_SHIFT) & !Self::FROZEN;
-        rest > Self::TOMBSTONE && rest <= Self::LOCATION
+        let marks = Self::FROZEN | Self::PASSED;
+        let rest = (self.0 ^ u64::from(hash.to_bits()) << Self::HASH_SHIFT) & !marks;
+        rest > Self::SPENT && rest <= Self::LOCATION
     }
 
     /// Where the node of a live word is.
@@ -317,17 +435,44 @@ mod tests {
         assert_eq!(bucket.load(1), word(7, A));
     }
 
+    /// Offers a word, which is always wanted, to a slot of words that are all different keys.
+    fn offer(bucket: &Bucket, slot: usize, new: Word) -> Offer {
+        bucket.offer(slot, new, &mut |_| false, &|| true)
+    }
+
     #[test]
-    fn a_buried_slot_keeps_its_hash_and_never_takes_a_word_again() {
+    fn a_buried_slot_keeps_its_hash_and_takes_a_word_of_this_hash_only() {
         let bucket = Bucket::new();
         bucket.publish(1, word(7, A)).unwrap();
         bucket.replace(1, word(7, A), word(7, B)).unwrap();
         assert!(bucket.bury(1, word(7, A)).is_err());
         bucket.bury(1, word(7, B)).unwrap();
         let tombstone = bucket.load(1);
-        assert!(tombstone.is_tombstone() && !tombstone.is_live() && !tombstone.is_vacant());
+        assert!(tombstone.is_revivable() && !tombstone.is_live() && !tombstone.is_vacant());
         assert_eq!(tombstone.hash(), Hash::from_bits(7));
         assert_eq!(bucket.publish(1, word(7, A)), Err(tombstone));
+        assert!(matches!(offer(&bucket, 1, word(8, A)), Offer::Passed(_)));
+        assert!(matches!(offer(&bucket, 1, word(7, A)), Offer::Revived));
+        assert_eq!(bucket.load(1), word(7, A));
+    }
+
+    #[test]
+    fn a_slot_that_was_passed_by_its_hash_never_takes_a_word_again() {
+        let bucket = Bucket::new();
+        bucket.publish(1, word(7, A)).unwrap();
+        assert!(matches!(offer(&bucket, 1, word(8, B)), Offer::Passed(_)));
+        assert!(!bucket.load(1).is_passed(), "another hash may pass");
+        assert!(matches!(offer(&bucket, 1, word(7, B)), Offer::Passed(_)));
+        assert!(
+            bucket.bury(1, word(7, A)).is_err(),
+            "who buries has to know"
+        );
+        let passed = bucket.load(1);
+        bucket.replace(1, passed, word(7, B)).unwrap();
+        assert!(bucket.load(1).is_passed(), "a replacement keeps the mark");
+        bucket.bury(1, bucket.load(1)).unwrap();
+        assert!(bucket.load(1).is_spent());
+        assert!(matches!(offer(&bucket, 1, word(7, A)), Offer::Passed(_)));
     }
 
     #[test]
@@ -341,6 +486,27 @@ mod tests {
         let met = bucket.publish(2, word(8, B)).unwrap_err();
         assert!(met.is_vacant() && met.is_frozen());
         assert!(bucket.load(1).is_live_with(Hash::from_bits(7)));
+        assert!(matches!(offer(&bucket, 1, word(7, B)), Offer::Passed(_)));
+        assert!(matches!(offer(&bucket, 2, word(7, B)), Offer::Frozen));
+    }
+
+    #[test]
+    fn a_frozen_tombstone_is_not_revived() {
+        let bucket = Bucket::new();
+        bucket.publish(1, word(7, A)).unwrap();
+        bucket.bury(1, word(7, A)).unwrap();
+        let tombstone = bucket.load(1);
+        assert!(!bucket.freeze(1).is_live());
+        assert!(bucket.revive(1, tombstone, word(7, B)).is_err());
+        assert!(matches!(offer(&bucket, 1, word(7, B)), Offer::Passed(_)));
+    }
+
+    #[test]
+    fn a_copy_starts_without_marks() {
+        let bucket = Bucket::new();
+        bucket.publish(1, word(7, A)).unwrap();
+        assert!(matches!(offer(&bucket, 1, word(7, B)), Offer::Passed(_)));
+        assert_eq!(bucket.freeze(1), word(7, A));
     }
 
     #[test]

@@ -21,8 +21,8 @@ struct Stripe {
     leased: AtomicBool,
     /// This stripe's share of the number of entries; may be negative.
     len: AtomicIsize,
-    /// Entries removed through this stripe.
-    removed: AtomicUsize,
+    /// Tombstones that were made through this stripe, less those that were revived; modulo 2^64.
+    tombstones: AtomicUsize,
     local: UnsafeCell<Local>,
 }
 
@@ -58,7 +58,7 @@ impl Stripe {
         Self {
             leased: AtomicBool::new(true),
             len: AtomicIsize::new(0),
-            removed: AtomicUsize::new(0),
+            tombstones: AtomicUsize::new(0),
             local: UnsafeCell::new(Local::default()),
         }
     }
@@ -104,14 +104,17 @@ impl Lease {
         self.add(1);
     }
 
+    /// An insertion that took a tombstone's slot.
+    #[inline]
+    pub(super) fn count_revived(&self) {
+        self.add(1);
+        self.add_tombstones(-1);
+    }
+
     #[inline]
     pub(super) fn count_removed(&self) {
         self.add(-1);
-        // Relaxed: as in `add`.
-        let removed = self.stripe().removed.load(Ordering::Relaxed);
-        self.stripe()
-            .removed
-            .store(removed.wrapping_add(1), Ordering::Relaxed);
+        self.add_tombstones(1);
     }
 
     #[inline]
@@ -119,6 +122,14 @@ impl Lease {
         // Relaxed: only the leaseholder writes, and whoever wants an exact sum has synchronised with all writers.
         let len = self.stripe().len.load(Ordering::Relaxed);
         self.stripe().len.store(len + change, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn add_tombstones(&self, change: isize) {
+        let tombstones = &self.stripe().tombstones;
+        // Relaxed: as in `add`.
+        let now = tombstones.load(Ordering::Relaxed);
+        tombstones.store(now.wrapping_add_signed(change), Ordering::Relaxed);
     }
 }
 
@@ -134,8 +145,8 @@ impl Drop for Lease {
 pub(super) struct Counts {
     /// Entries in the map.
     pub(super) live: usize,
-    /// Removals since the map was made, modulo 2^64.
-    pub(super) removed: usize,
+    /// Tombstones made since the map was, less those revived; modulo 2^64.
+    pub(super) tombstones: usize,
     /// How many stripes there are.
     pub(super) stripes: usize,
 }
@@ -188,16 +199,16 @@ impl Stripes {
 
     pub(super) fn counts(&self, guard: &Guard) -> Counts {
         let all = self.0.load(guard);
-        let (mut live, mut removed) = (0isize, 0usize);
+        let (mut live, mut tombstones) = (0isize, 0usize);
         for stripe in all.iter().map(|&stripe| Self::get(stripe)) {
             // Relaxed: see `Lease::add`.
             live = live.wrapping_add(stripe.len.load(Ordering::Relaxed));
-            removed = removed.wrapping_add(stripe.removed.load(Ordering::Relaxed));
+            tombstones = tombstones.wrapping_add(stripe.tombstones.load(Ordering::Relaxed));
         }
         Counts {
             // The sum may be below zero for a moment: a removal counted here, its insertion not yet there.
             live: live.max(0) as usize,
-            removed,
+            tombstones,
             stripes: all.len(),
         }
     }
@@ -254,6 +265,9 @@ mod tests {
         (0..3).for_each(|_| first.count_inserted());
         second.count_removed();
         let counts = stripes.counts(&guard);
-        assert_eq!((counts.live, counts.removed), (2, 1));
+        assert_eq!((counts.live, counts.tombstones), (2, 1));
+        first.count_revived();
+        let counts = stripes.counts(&guard);
+        assert_eq!((counts.live, counts.tombstones), (3, 0));
     }
 }

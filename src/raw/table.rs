@@ -2,7 +2,7 @@
 
 use super::{
     array::Buckets,
-    bucket::{Bucket, SLOTS, Tags, Word},
+    bucket::{Bucket, Offer, SLOTS, Tags, Word},
     tag::{HASH_BITS, Hash},
 };
 use crate::sync::{AtomicBool, AtomicPtr, AtomicUsize, MODEL, Ordering, Watched, epoch::Guard};
@@ -14,8 +14,8 @@ pub(super) struct Table {
     buckets: Watched<Buckets>,
     /// A hash shifted right by this is its home bucket.
     shift: u32,
-    /// What [`super::stripe::Counts::removed`] was when this table was made: each removal since then left a tombstone here.
-    pub(super) removed_before: usize,
+    /// What [`super::stripe::Counts::tombstones`] was when this table was made: what came since is here.
+    pub(super) tombstones_before: usize,
     next: AtomicPtr<Table>,
     /// Whether somebody is allocating `next`; a hint that saves the others the work.
     allocating: AtomicBool,
@@ -35,16 +35,16 @@ struct Progress {
 const CHUNK: usize = if MODEL { 1 } else { 16 };
 
 impl Table {
-    /// 2^30 buckets: then each hash has its own.
+    /// 2^29 buckets: then each hash has its own.
     pub(super) const MAX_BITS: u32 = if usize::BITS < 64 { 24 } else { HASH_BITS };
 
     /// A vacant table of `1 << bits` buckets.
-    pub(super) fn new(bits: u32, removed_before: usize) -> Box<Self> {
+    pub(super) fn new(bits: u32, tombstones_before: usize) -> Box<Self> {
         debug_assert!(bits <= Self::MAX_BITS);
         Box::new(Self {
             buckets: Watched::new(Buckets::new(1 << bits)),
             shift: HASH_BITS - bits,
-            removed_before,
+            tombstones_before,
             next: AtomicPtr::new(ptr::null_mut()),
             allocating: AtomicBool::new(false),
             progress: Progress {
@@ -200,24 +200,12 @@ impl Table {
         true
     }
 
-    /// Walks the path of `hash` as one who writes: up to a live entry with this hash which is the `same`, or to the first
-    /// vacant slot, which takes `new` if there is one to place and it is still `wanted`.
-    ///
-    /// With `new`, no bucket is passed unless its slots are announced, and no entry is met that is not (I3). Slots in `own`
-    /// were filled by the caller, and are not looked at again.
+    /// Walks the path of `hash` as one who changes: up to a live entry with this hash which is the `same`.
     // PANIC: `same` may run the user's `Eq`; nothing is held.
     #[inline]
-    pub(super) fn walk(
-        &self,
-        hash: Hash,
-        new: Option<Word>,
-        own: &Unannounced<'_>,
-        mut same: impl FnMut(Word) -> bool,
-        wanted: impl Fn() -> bool,
-    ) -> Walk<'_> {
+    pub(super) fn seek(&self, hash: Hash, mut same: impl FnMut(Word) -> bool) -> Walk<'_> {
         for bucket in self.path(hash) {
-            let mut passed = own.of(bucket);
-            let ctrl = bucket.ctrl().with(passed);
+            let ctrl = bucket.ctrl();
             if ctrl.is_moved() {
                 return Walk::Leave;
             }
@@ -227,39 +215,54 @@ impl Table {
                     return Walk::Met(Place { bucket, slot, word });
                 }
             }
-            if !ctrl.ends_path() {
-                bucket.announce(passed);
-                continue;
+            if ctrl.ends_path() {
+                return Walk::Absent;
             }
-            let Some(new) = new else { return Walk::Absent };
-            for slot in ctrl.unannounced() {
-                let mut word = bucket.load(slot);
-                if word.is_vacant() && !word.is_frozen() {
-                    if !wanted() {
-                        return Walk::Absent;
-                    }
-                    match bucket.publish(slot, new) {
-                        Ok(()) => {
-                            return Walk::Placed(Place {
-                                bucket,
-                                slot,
-                                word: new,
-                            });
+        }
+        Walk::Leave
+    }
+
+    /// Walks the path of `new`'s hash as one who places it: up to a live entry with this hash which is the `same`, or to
+    /// the first slot that may take it, if it is still `wanted`.
+    ///
+    /// Slots are examined in their order. None with this hash is left behind that may be revived (I11), no bucket is passed
+    /// unless its slots are announced, and no entry is met that is not (I3). Slots in `own`, which the caller has filled,
+    /// count as announced.
+    // PANIC: `same` may run the user's `Eq`; nothing is held.
+    #[inline]
+    pub(super) fn place(
+        &self,
+        new: Word,
+        own: &Unannounced<'_>,
+        mut same: impl FnMut(Word) -> bool,
+        wanted: impl Fn() -> bool,
+    ) -> Walk<'_> {
+        for bucket in self.path(new.hash()) {
+            let mut passed = own.of(bucket);
+            let shown = bucket.ctrl();
+            let ctrl = shown.with(passed);
+            if ctrl.is_moved() {
+                return Walk::Leave;
+            }
+            for slot in ctrl.matching_or_unannounced(new.hash().tag()) {
+                let place = |word| Place { bucket, slot, word };
+                match bucket.offer(slot, new, &mut same, &wanted) {
+                    Offer::Passed(word) => passed.add(slot, word.hash().tag()),
+                    Offer::Placed => return Walk::Placed(place(new)),
+                    Offer::Revived => return Walk::Revived,
+                    Offer::Unwanted => return Walk::Absent,
+                    Offer::Frozen => return Walk::Leave,
+                    Offer::Same(word) => {
+                        if !ctrl.announces(slot) {
+                            place(word).announce();
                         }
-                        Err(met) => word = met,
+                        return Walk::Met(place(word));
                     }
                 }
-                if word.is_vacant() {
-                    return Walk::Leave;
-                }
-                if word.is_live_with(hash) && same(word) {
-                    let place = Place { bucket, slot, word };
-                    place.announce();
-                    return Walk::Met(place);
-                }
-                passed.add(slot, word.hash().tag());
             }
-            bucket.announce(passed);
+            if !shown.announces_all(passed) {
+                bucket.announce(passed);
+            }
         }
         Walk::Leave
     }
@@ -283,8 +286,10 @@ impl Table {
 pub(super) enum Walk<'t> {
     /// At a live slot which `same` accepted.
     Met(Place<'t>),
-    /// In the slot that took the new word, which the caller must announce.
+    /// In a vacant slot that took the new word, which the caller must announce.
     Placed(Place<'t>),
+    /// In the slot of a tombstone, which took the new word and was announced before.
+    Revived,
     /// At the end of the path, with nothing to place.
     Absent,
     /// This table no longer decides, or is full: go on in the next one.

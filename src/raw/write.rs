@@ -23,8 +23,8 @@ pub(crate) enum Inserted<'s, K, V> {
 enum Seek<'s, K, V> {
     /// At an entry with its key, in a slot that was not frozen.
     Met(Place<'s>, &'s Pair<K, V>),
-    /// Its own word is in the table.
-    Placed,
+    /// Its own word is in the table, perhaps in the place of a tombstone.
+    Placed { revived: bool },
     /// The key is absent, and there was nothing to place.
     Absent,
 }
@@ -47,7 +47,11 @@ impl<K, V> Session<'_, K, V> {
         loop {
             // SAFETY: the walk shows live words of buckets that were not MOVED (I8).
             let same = |word| eq(unsafe { &self.pair(word).key });
-            match table.walk(hash, new, &Unannounced::NONE, same, || true) {
+            let walk = match new {
+                None => table.seek(hash, same),
+                Some(new) => table.place(new, &Unannounced::NONE, same, || true),
+            };
+            match walk {
                 Walk::Met(place) if !place.word.is_frozen() => {
                     // SAFETY: as above.
                     return Seek::Met(place, unsafe { self.pair(place.word) });
@@ -55,8 +59,9 @@ impl<K, V> Session<'_, K, V> {
                 Walk::Met(_) | Walk::Leave => table = self.leave(table, hash),
                 Walk::Placed(place) => {
                     place.announce();
-                    return Seek::Placed;
+                    return Seek::Placed { revived: false };
                 }
+                Walk::Revived => return Seek::Placed { revived: true },
                 Walk::Absent => return Seek::Absent,
             }
         }
@@ -77,11 +82,12 @@ impl<K, V> Session<'_, K, V> {
                     value,
                 }
             }
-            Seek::Placed | Seek::Absent => {
+            Seek::Placed { revived } => {
                 let new = draft.published();
-                self.inserted();
+                self.inserted(revived);
                 Inserted::New(&new.value)
             }
+            Seek::Absent => unreachable!("who has a word to place does not end without"),
         }
     }
 
@@ -101,11 +107,12 @@ impl<K, V> Session<'_, K, V> {
                         return Some(&old.value);
                     }
                 }
-                Seek::Placed | Seek::Absent => {
+                Seek::Placed { revived } => {
                     draft.published();
-                    self.inserted();
+                    self.inserted(revived);
                     return None;
                 }
+                Seek::Absent => unreachable!("who has a word to place does not end without"),
             }
         }
     }
@@ -248,8 +255,12 @@ impl<K, V> Session<'_, K, V> {
         }
     }
 
-    fn inserted(&self) {
-        self.lease().count_inserted();
+    fn inserted(&self, revived: bool) {
+        if revived {
+            self.lease().count_revived();
+        } else {
+            self.lease().count_inserted();
+        }
         self.after_change();
     }
 }
@@ -260,7 +271,7 @@ impl<K: Eq, V> Session<'_, K, V> {
     pub(super) fn place_uncounted(&self, hash: Hash, key: K, value: V) {
         let draft = self.draft(key, value);
         let placed = self.seek(hash, Some(draft.word(hash)), |k| k == draft.key());
-        assert!(matches!(placed, Seek::Placed));
+        assert!(matches!(placed, Seek::Placed { .. }));
         draft.published();
     }
 }
