@@ -90,13 +90,15 @@ impl Table {
     /// full. Every bucket once.
     #[inline]
     pub(super) fn path(&self, hash: Hash) -> impl Iterator<Item = &Bucket> {
-        let (before, from_home) = self.buckets.split_at(self.home(hash));
-        from_home.iter().chain(before)
+        (0..self.buckets.len()).map(move |index| self.path_bucket(hash, index))
     }
 
     /// Bucket `index` of the path of `hash`.
+    #[inline]
     pub(super) fn path_bucket(&self, hash: Hash, index: usize) -> &Bucket {
-        &self.buckets[(self.home(hash) + index) % self.buckets.len()]
+        // There are a power of two of them.
+        let last = self.buckets.len() - 1;
+        &self.buckets[(self.home(hash) + index) & last]
     }
 
     /// The table that this one moves to.
