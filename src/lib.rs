@@ -10,6 +10,7 @@ mod map;
 mod once;
 mod outcome;
 mod raw;
+mod set;
 mod sync;
 
 #[cfg(quince_steps)]
@@ -22,6 +23,7 @@ pub use map::{HashMap, Pinned, iter};
 #[cfg(feature = "once")]
 pub use once::{OnceMap, PinnedOnce};
 pub use outcome::{Computed, OccupiedError, Operation};
+pub use set::{HashSet, PinnedSet};
 
 #[cfg(feature = "once")]
 #[doc = include_str!("recipes.md")]

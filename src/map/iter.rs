@@ -8,6 +8,8 @@
 //! | [`Drain`] | [`HashMap`], `&mut self` | the entries themselves | no |
 //! | [`IntoIter`], [`IntoKeys`], [`IntoValues`] | [`HashMap`], `self` | the entries themselves | no |
 //!
+//! Those of [`HashSet`](crate::HashSet) and [`PinnedSet`](crate::PinnedSet) are the ones over keys: a set is a map of keys.
+//!
 //! The order is arbitrary and a full pass costs O(capacity). The first two rows are **weakly consistent**: a
 //! key that is in the map all the time is yielded exactly once, with a value it had at some moment of the
 //! pass; a key that comes or goes meanwhile may be yielded or not; no key is yielded twice. They keep the

@@ -403,6 +403,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
         }
     }
 
+    /// The key in the map that is equivalent to `key`, made if there was none: again, if it is removed before it is found.
+    ///
+    /// # Panics
+    /// If what is made is not equivalent to `key`: it would never be found.
+    pub(crate) fn key_or_insert_with<Q>(&self, key: &Q, mut make: impl FnMut(&Q) -> K) -> &K
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Default,
+    {
+        let hash = self.map.hash(key);
+        loop {
+            if let Some((found, _)) = self.find(hash, key) {
+                return found;
+            }
+            let made = make(key);
+            assert!(
+                key.equivalent(&made),
+                "the value that was made is another one"
+            );
+            self.settle(hash, made, V::default());
+        }
+    }
+
     /// Replaces the value of `key` by one made from it, and returns the new value; `None` if the key is
     /// absent.
     ///
