@@ -46,7 +46,9 @@ use iter::{Drain, IntoKeys, IntoValues, IterMut, OwnedIter, OwnedKeys, OwnedValu
 ///
 /// **Closures** run with nothing held: they may use the same map, for the same key too. An `FnOnce` runs at
 /// most once a call. An `FnMut` may run again: on the new value, if another thread changed the entry
-/// meanwhile; on the same one, if the entry was moved by a resize, such as the closure itself may cause.
+/// meanwhile; on the same one, if the entry was moved by a resize, such as the closure itself may cause. The
+/// methods of `HashMap` run an `FnOnce` while the thread is not pinned, so that it may take its time; a closure
+/// that is shown entries, and all those of [`Pinned`], run pinned.
 ///
 /// **Ownership.** A key or value that lost a race is dropped or, by the `try_` methods, given back. What a
 /// method returns as removed or replaced is returned to one caller only.
@@ -395,6 +397,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         }
     }
 
+    /// The value of `key`. What makes a value on demand asks this first, and [`settle`](Self::settle)s it afterwards:
+    /// two pins, of which neither lasts while the value is made. On a hit the caller drops its arguments by name: a
+    /// value on its way out is leaked if a destructor panics then.
+    fn find<Q>(&self, hash: raw::Hash, key: &Q) -> Option<V>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        V: Clone,
+    {
+        self.pin().find(hash, key).map(|(_, value)| value.clone())
+    }
+
+    /// The value in the map after trying to insert this pair, which is dropped if the key was there.
+    fn settle(&self, hash: raw::Hash, key: K, value: V) -> V
+    where
+        V: Clone,
+    {
+        self.pin().settle(hash, key, value).clone()
+    }
+
     /// The value of `key`.
     ///
     /// ```
@@ -494,10 +515,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     where
         V: Clone,
     {
-        self.pin()
-            .try_insert_with(key, make)
-            .cloned()
-            .map_err(OccupiedError::cloned)
+        let hash = self.hash(&key);
+        if let Some(current) = self.find(hash, &key) {
+            drop(make);
+            return Err(OccupiedError::new(current, key, None));
+        }
+        let value = make();
+        let pinned = self.pin();
+        let inserted = pinned.place(hash, key, value).cloned();
+        inserted.map_err(|occupied| occupied.cloned().made())
     }
 
     /// The value of `key`, which is `value` if the key was absent.
@@ -517,7 +543,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     /// The value of `key`, made by the closure if the key was absent.
     ///
     /// Of several threads that find the key absent each runs its closure, one value is inserted, and all
-    /// return that one. The calling thread stays pinned while the closure runs.
+    /// return that one. The calling thread is not pinned while the closure runs.
     ///
     /// ```
     /// let map = quince::HashMap::new();
@@ -538,7 +564,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     where
         V: Clone,
     {
-        self.pin().get_or_insert_with(key, make).clone()
+        self.get_or_insert_with_key(key, |_| make())
     }
 
     /// As [`get_or_insert_with`](Self::get_or_insert_with); the closure is shown the key.
@@ -551,7 +577,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     where
         V: Clone,
     {
-        self.pin().get_or_insert_with_key(key, make).clone()
+        let hash = self.hash(&key);
+        if let Some(value) = self.find(hash, &key) {
+            drop((key, make));
+            return value;
+        }
+        let value = make(&key);
+        self.settle(hash, key, value)
     }
 
     /// As [`get_or_insert_with`](Self::get_or_insert_with); an error of the closure is returned and nothing
@@ -570,7 +602,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     where
         V: Clone,
     {
-        self.pin().get_or_try_insert_with(key, make).cloned()
+        let hash = self.hash(&key);
+        if let Some(value) = self.find(hash, &key) {
+            drop((key, make));
+            return Ok(value);
+        }
+        Ok(self.settle(hash, key, make()?))
     }
 
     /// The value of `key`, which is `V::default()` if the key was absent.
@@ -583,7 +620,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
     where
         V: Clone + Default,
     {
-        self.pin().get_or_default(key).clone()
+        self.get_or_insert_with(key, V::default)
     }
 
     /// As [`get_or_insert_with`](Self::get_or_insert_with) with a borrowed key; the owned key is made only if
@@ -600,7 +637,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         K: for<'q> From<&'q Q>,
         V: Clone,
     {
-        self.pin().get_or_insert_ref_with(key, make).clone()
+        let hash = self.hash(key);
+        if let Some(value) = self.find(hash, key) {
+            drop(make);
+            return value;
+        }
+        self.settle(hash, K::from(key), make())
     }
 
     /// Replaces the value of `key` by one made from it, and returns the new value; `None` if the key is

@@ -188,14 +188,27 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
             .find(hash, |candidate| key.equivalent(candidate))
     }
 
-    /// The value in the map after trying to insert this pair, which is dropped if the key was there.
-    fn settle(&self, hash: raw::Hash, key: K, value: V) -> &V {
+    /// Inserts this pair without asking first.
+    pub(super) fn place(
+        &self,
+        hash: raw::Hash,
+        key: K,
+        value: V,
+    ) -> Result<&V, OccupiedError<K, V, &V>> {
         match self.session.try_insert(hash, key, value) {
-            Inserted::New(settled)
-            | Inserted::Present {
-                current: settled, ..
-            } => settled,
+            Inserted::New(value) => Ok(value),
+            Inserted::Present {
+                current,
+                key,
+                value,
+            } => Err(OccupiedError::new(current, key, value)),
         }
+    }
+
+    /// The value in the map after trying to insert this pair, which is dropped if the key was there.
+    pub(super) fn settle(&self, hash: raw::Hash, key: K, value: V) -> &V {
+        self.place(hash, key, value)
+            .unwrap_or_else(|occupied| occupied.current)
     }
 
     /// The value of `key`.
@@ -281,7 +294,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
         let hash = self.map.hash(&key);
         match self.find(hash, &key) {
             Some((_, current)) => Err(OccupiedError::new(current, key, value)),
-            None => self.session.try_insert(hash, key, value).into_result(),
+            None => self.place(hash, key, value),
         }
     }
 
@@ -304,8 +317,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
         if let Some((_, current)) = self.find(hash, &key) {
             return Err(OccupiedError::new(current, key, None));
         }
-        let inserted = self.session.try_insert(hash, key, make());
-        inserted.into_result().map_err(OccupiedError::made)
+        self.place(hash, key, make()).map_err(OccupiedError::made)
     }
 
     /// The value of `key`, which is `value` if the key was absent.
@@ -591,18 +603,5 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
 impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for Pinned<'_, K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self).finish()
-    }
-}
-
-impl<'s, K, V> Inserted<'s, K, V> {
-    fn into_result(self) -> Result<&'s V, OccupiedError<K, V, &'s V>> {
-        match self {
-            Self::New(value) => Ok(value),
-            Self::Present {
-                current,
-                key,
-                value,
-            } => Err(OccupiedError::new(current, key, value)),
-        }
     }
 }
