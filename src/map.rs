@@ -645,6 +645,51 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.settle(hash, K::from(key), make())
     }
 
+    /// As [`get_or_insert_ref_with`](Self::get_or_insert_ref_with); an error of the closure is returned and
+    /// nothing inserted.
+    ///
+    /// ```
+    /// let map: quince::HashMap<String, u16> = quince::HashMap::new();
+    /// assert!(map.get_or_try_insert_ref_with("port", || "x".parse()).is_err());
+    /// assert_eq!(map.get_or_try_insert_ref_with("port", || "80".parse()), Ok(80));
+    /// ```
+    pub fn get_or_try_insert_ref_with<Q, E>(
+        &self,
+        key: &Q,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        K: for<'q> From<&'q Q>,
+        V: Clone,
+    {
+        let hash = self.hash(key);
+        if let Some(value) = self.find(hash, key) {
+            drop(make);
+            return Ok(value);
+        }
+        let value = make()?;
+        Ok(self.settle(hash, K::from(key), value))
+    }
+
+    /// As [`get_or_default`](Self::get_or_default) with a borrowed key; the owned key is made only if it was absent.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let rooms: quince::HashMap<String, Arc<Mutex<Vec<&str>>>> = quince::HashMap::new();
+    /// rooms.get_or_default_ref("lobby").lock().unwrap().push("ada");
+    /// assert_eq!(*rooms.get_or_default_ref("lobby").lock().unwrap(), ["ada"]);
+    /// ```
+    pub fn get_or_default_ref<Q>(&self, key: &Q) -> V
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        K: for<'q> From<&'q Q>,
+        V: Clone + Default,
+    {
+        self.get_or_insert_ref_with(key, V::default)
+    }
+
     /// Replaces the value of `key` by one made from it, and returns the new value; `None` if the key is
     /// absent.
     ///
@@ -675,6 +720,38 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         V: Clone,
     {
         self.pin().get_and_update(key, make).map(clone_pair)
+    }
+
+    /// Replaces the value of `key` by what `update` makes of it, or inserts what `insert` makes if the key is absent.
+    /// Returns the new value.
+    ///
+    /// No update is lost: a closure is asked again if another thread came first.
+    ///
+    /// ```
+    /// let counts: quince::HashMap<&str, u32> = quince::HashMap::new();
+    /// std::thread::scope(|scope| {
+    ///     for line in ["a rose is a rose", "is a rose"] {
+    ///         let count = |word| counts.update_or_insert_with(word, |n| n + 1, || 1);
+    ///         scope.spawn(move || line.split(' ').map(count).for_each(drop));
+    ///     }
+    /// });
+    /// assert_eq!(["a", "rose", "is", "thorn"].map(|word| counts.get(word)), [Some(3), Some(3), Some(2), None]);
+    /// ```
+    ///
+    /// Where values change often and can be shared, counters say, change them in place instead:
+    /// `counts.pin().get_or_default(word).fetch_add(1, Relaxed)` on `AtomicU64` values replaces no entry.
+    pub fn update_or_insert_with(
+        &self,
+        key: K,
+        update: impl FnMut(&V) -> V,
+        insert: impl FnMut() -> V,
+    ) -> V
+    where
+        V: Clone,
+    {
+        self.pin()
+            .update_or_insert_with(key, update, insert)
+            .clone()
     }
 
     /// Inserts, replaces or removes the entry of `key`, or leaves it, as the closure decides on seeing what

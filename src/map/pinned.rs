@@ -1,6 +1,7 @@
 //! The borrowed face. Every operation of the crate passes through here: hash the key, ask the session.
 #![forbid(unsafe_code)]
 
+use std::convert::Infallible;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ptr;
@@ -415,6 +416,56 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
         }
     }
 
+    /// As [`get_or_insert_ref_with`](Self::get_or_insert_ref_with); an error of the closure is returned and
+    /// nothing inserted.
+    ///
+    /// ```
+    /// let map: quince::HashMap<String, u16> = quince::HashMap::new();
+    /// let pinned = map.pin();
+    /// assert!(pinned.get_or_try_insert_ref_with("port", || "x".parse()).is_err());
+    /// assert_eq!(pinned.get_or_try_insert_ref_with("port", || "80".parse()), Ok(&80));
+    /// ```
+    pub fn get_or_try_insert_ref_with<Q, E>(
+        &self,
+        key: &Q,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<&V, E>
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        K: for<'q> From<&'q Q>,
+    {
+        let hash = self.map.hash(key);
+        match self.find(hash, key) {
+            Some((_, value)) => Ok(value),
+            None => {
+                let value = make()?;
+                Ok(self.settle(hash, K::from(key), value))
+            }
+        }
+    }
+
+    /// As [`get_or_default`](Self::get_or_default) with a borrowed key; the owned key is made, with `K::from`,
+    /// only if it was absent.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    ///
+    /// let counts: quince::HashMap<String, AtomicU64> = quince::HashMap::new();
+    /// let pinned = counts.pin();
+    /// for word in "a rose is a rose".split(' ') {
+    ///     pinned.get_or_default_ref(word).fetch_add(1, Relaxed); // allocates once a word
+    /// }
+    /// assert_eq!(pinned.get("rose").unwrap().load(Relaxed), 2);
+    /// ```
+    pub fn get_or_default_ref<Q>(&self, key: &Q) -> &V
+    where
+        Q: ?Sized + Hash + Equivalent<K>,
+        K: for<'q> From<&'q Q>,
+        V: Default,
+    {
+        self.get_or_insert_ref_with(key, V::default)
+    }
+
     /// The key in the map that is equivalent to `key`, made if there was none: again, if it is removed before it is found.
     ///
     /// # Panics
@@ -471,6 +522,35 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
             |candidate| key.equivalent(candidate),
             make_pair,
         )
+    }
+
+    /// Replaces the value of `key` by what `update` makes of it, or inserts what `insert` makes if the key is absent,
+    /// see [`HashMap::update_or_insert_with`]. Returns the new value.
+    ///
+    /// ```
+    /// let longest: quince::HashMap<char, &str> = quince::HashMap::new();
+    /// let pinned = longest.pin();
+    /// for word in ["pear", "plum", "papaya"] {
+    ///     let longer = |best: &&'static str| if word.len() > best.len() { word } else { *best };
+    ///     pinned.update_or_insert_with('p', longer, || word);
+    /// }
+    /// assert_eq!(pinned.get(&'p'), Some(&"papaya"));
+    /// ```
+    pub fn update_or_insert_with(
+        &self,
+        key: K,
+        mut update: impl FnMut(&V) -> V,
+        mut insert: impl FnMut() -> V,
+    ) -> &V {
+        let decide = |entry: Option<(&K, &V)>| match entry {
+            Some((_, value)) => Operation::Insert::<V, Infallible>(update(value)),
+            None => Operation::Insert(insert()),
+        };
+        match self.compute(key, decide) {
+            Computed::Inserted(new) | Computed::Replaced { new, .. } => new,
+            Computed::Aborted(never) => match never {},
+            Computed::Removed(_) | Computed::Absent => unreachable!("insertions remove nothing"),
+        }
     }
 
     /// Inserts, replaces or removes the entry of `key`, or leaves it, as the closure decides on seeing what
