@@ -10,6 +10,8 @@ mod map;
 mod once;
 mod outcome;
 mod raw;
+#[cfg(feature = "serde")]
+mod serde;
 mod set;
 mod sync;
 
