@@ -15,10 +15,34 @@ use super::{
 use crate::sync::MODEL;
 use std::{ops::Range, ptr};
 
+/// A part of the space of hashes. Its halves show each of its keys once, whenever and on whatever thread each is iterated
+/// over.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    start: u32,
+    end: u32,
+}
+
+impl Part {
+    pub(crate) const ALL: Self = Self {
+        start: 0,
+        end: Hash::END,
+    };
+
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn halves(self) -> (Self, Self) {
+        let Self { start, end } = self;
+        let middle = start + (end - start) / 2;
+        (Self { start, end: middle }, Self { start: middle, end })
+    }
+}
+
 /// A position between two steps, and what was read ahead.
 pub(super) struct Cursor {
-    /// The hashes below were seen.
+    /// The hashes below were seen, or are none of the cursor's.
     position: u32,
+    /// Nor are those from here on.
+    end: u32,
     /// Live words, of buckets that were not MOVED.
     found: Vec<Word>,
 }
@@ -27,9 +51,10 @@ impl Cursor {
     /// How many entries are looked up ahead, about, so that the memory of their nodes is on its way when they are asked for.
     const AHEAD: usize = if MODEL { 1 } else { 32 };
 
-    fn new() -> Self {
+    fn over(part: Part) -> Self {
         Self {
-            position: 0,
+            position: part.start,
+            end: part.end,
             found: Vec::new(),
         }
     }
@@ -57,10 +82,10 @@ impl Cursor {
     /// Takes as many steps as find some entries. None are found at the end only.
     fn read_ahead<K, V>(&mut self, session: &Session<'_, K, V>) {
         let Some(root) = session.root() else {
-            self.position = Hash::END;
+            self.position = self.end;
             return;
         };
-        while self.position < Hash::END && self.found.len() < Self::AHEAD {
+        while self.position < self.end && self.found.len() < Self::AHEAD {
             self.step(session, root);
         }
         // SAFETY: as in `next_hashed`.
@@ -72,7 +97,7 @@ impl Cursor {
     fn step<'s, K, V>(&mut self, session: &'s Session<'_, K, V>, mut table: &'s Table) {
         let start = Hash::from_bits(self.position);
         // In a smaller table a home has more hashes; but only the path of this one was moved out of the larger table.
-        let mut end = table.home_end(start);
+        let mut end = self.end.min(table.home_end(start));
         while !scan(table, start.to_bits()..end, &mut self.found) {
             table = session.move_path(table, start);
             end = end.min(table.home_end(start));
@@ -137,9 +162,13 @@ pub(crate) struct Iter<'s, K, V> {
 
 impl<'s, K, V> Iter<'s, K, V> {
     pub(crate) fn new(session: &'s Session<'_, K, V>) -> Self {
+        Self::over(session, Part::ALL)
+    }
+
+    pub(crate) fn over(session: &'s Session<'_, K, V>, part: Part) -> Self {
         Self {
             session,
-            cursor: Cursor::new(),
+            cursor: Cursor::over(part),
         }
     }
 }
@@ -163,7 +192,7 @@ impl<'m, K, V> OwnedIter<'m, K, V> {
     pub(crate) fn new(session: Session<'m, K, V>) -> Self {
         Self {
             session,
-            cursor: Cursor::new(),
+            cursor: Cursor::over(Part::ALL),
         }
     }
 
@@ -183,7 +212,7 @@ impl<K, V> Session<'_, K, V> {
     where
         K: Eq,
     {
-        let mut cursor = Cursor::new();
+        let mut cursor = Cursor::over(Part::ALL);
         while let Some((hash, Pair { key, value })) = cursor.next_hashed(self) {
             if !keep(key, value) {
                 let same = |k: &K| ptr::eq(k, key) || k == key;
@@ -195,8 +224,8 @@ impl<K, V> Session<'_, K, V> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::Table;
-    use crate::raw::RawMap;
+    use super::{Iter, Part, Table};
+    use crate::raw::{RawMap, Session};
 
     #[test]
     fn a_step_in_a_smaller_table_covers_only_what_was_moved_there() {
@@ -209,6 +238,40 @@ mod tests {
         for key in 0..40 {
             session.move_path(root, map.mix(key));
             assert_eq!(super::Iter::new(&session).count(), 40);
+        }
+    }
+
+    /// What is found in each of the parts that so many halvings make.
+    fn found_in_parts(session: &Session<'_, u64, u64>, halvings: u32, part: Part) -> Vec<u64> {
+        if halvings == 0 {
+            return Iter::over(session, part).map(|(&key, _)| key).collect();
+        }
+        let (below, above) = part.halves();
+        let (ends, joint) = ((below.start, above.end), (below.end, above.start));
+        assert_eq!((ends, joint.0), ((part.start, part.end), joint.1));
+        let mut found = found_in_parts(session, halvings - 1, below);
+        found.extend(found_in_parts(session, halvings - 1, above));
+        found
+    }
+
+    #[test]
+    fn parts_show_each_entry_once_also_if_they_end_inside_of_a_home() {
+        let map = RawMap::<u64, u64>::with_capacity(500);
+        let session = map.pin();
+        (0..400).for_each(|key| _ = session.insert(map.mix(key), key, key));
+        let root = session.root().unwrap();
+        let all = |found: Vec<u64>| {
+            let unique = std::collections::BTreeSet::from_iter(found.iter().copied());
+            assert_eq!((found.len(), unique.len()), (400, 400));
+        };
+        // Finer than homes in the end.
+        (0..12).for_each(|halvings| all(found_in_parts(&session, halvings, Part::ALL)));
+        root.install(Table::new(root.bits() - 3, 0), &session.guard);
+        for key in 0..400 {
+            session.move_path(root, map.mix(key));
+            if key % 50 == 0 {
+                (0..12).for_each(|halvings| all(found_in_parts(&session, halvings, Part::ALL)));
+            }
         }
     }
 
