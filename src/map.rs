@@ -4,6 +4,8 @@
 
 pub mod iter;
 mod many;
+#[cfg(feature = "rayon")]
+mod parallel;
 mod pinned;
 
 use std::fmt;

@@ -182,6 +182,8 @@ mod tag;
 mod teardown;
 mod write;
 
+#[cfg(feature = "rayon")]
+pub(crate) use iter::Part;
 pub(crate) use iter::{Iter, OwnedIter};
 pub(crate) use root::{RawMap, Session};
 pub(crate) use tag::Hash;

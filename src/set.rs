@@ -2,6 +2,8 @@
 //! else.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "rayon")]
+mod parallel;
 mod pinned;
 
 use std::fmt;

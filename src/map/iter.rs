@@ -20,6 +20,8 @@ use std::convert::identity;
 use std::fmt;
 use std::iter::FusedIterator;
 
+#[cfg(feature = "rayon")]
+pub use super::parallel::ParMap;
 use super::{HashMap, Pinned, clone_pair};
 use crate::raw;
 

@@ -29,7 +29,7 @@ impl Part {
         end: Hash::END,
     };
 
-    #[cfg(all(test, not(any(loom, shuttle))))]
+    #[cfg(any(feature = "rayon", all(test, not(any(loom, shuttle)))))]
     pub(crate) fn halves(self) -> (Self, Self) {
         let Self { start, end } = self;
         let middle = start + (end - start) / 2;
