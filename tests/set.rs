@@ -7,13 +7,17 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::collections::HashSet as Std;
+use std::hash::{Hash, Hasher};
 use std::panic;
+use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use quickcheck::{Arbitrary, Gen, QuickCheck};
-use quince::HashSet;
+use quince::{Equivalent, HashSet};
 
 use support::hashers::Hashes;
 use support::ledger::{Key, Ledger};
@@ -437,4 +441,50 @@ fn what_is_interned_is_lent_although_others_remove_it() {
     });
     drop(set);
     ledger.assert_balanced();
+}
+
+// ---- Bounds ----------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_set_asks_of_its_values_what_a_map_asks_of_its_keys() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    send::<HashSet<Cell<u8>>>();
+    sync::<HashSet<String>>();
+    // Neither `Send` nor `'static`.
+    let text = String::from("a rose is a rose");
+    let borrowed: HashSet<&str> = text.split(' ').collect();
+    let local: HashSet<Rc<str>> = text.split(' ').map(Rc::from).collect();
+    assert_eq!((borrowed.len(), local.len()), (3, 3));
+    assert!(Rc::ptr_eq(
+        &local.get_or_insert_ref("rose"),
+        &local.get_or_insert_ref("rose")
+    ));
+    // What cannot be cloned can be lent.
+    struct Name(String);
+    impl PartialEq for Name {
+        fn eq(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+    }
+    impl Eq for Name {}
+    impl Hash for Name {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+    impl Equivalent<Name> for str {
+        fn equivalent(&self, name: &Name) -> bool {
+            self == name.0
+        }
+    }
+    let names = HashSet::new();
+    let pinned = names.pin();
+    let make = |name: &str| Name(name.to_owned());
+    assert!(ptr::eq(
+        pinned.get_or_insert_with("ada", make),
+        pinned.get_or_insert_with("ada", make)
+    ));
+    assert!(!pinned.insert(make("ada")));
+    assert!(pinned.take("ada").is_some_and(|name| name.0 == "ada"));
 }
