@@ -71,7 +71,7 @@ use iter::{Drain, IntoKeys, IntoValues, IterMut, OwnedIter, OwnedKeys, OwnedValu
 /// | `get`, `get_key_value`, `contains_key` | never wait, never help, write nothing shared | O(1) |
 /// | `get_or_*`, `try_insert*`, key present | as `get` | O(1) |
 /// | `insert`, `remove*`, key absent in the above | lock-free, help with a resize a little | O(1) amortised |
-/// | `update`, `get_and_update`, `compute` | lock-free, may run the closure again | O(1) a round |
+/// | `update*`, `get_and_update`, `compute` | lock-free, may run the closure again | O(1) a round |
 /// | iteration, `retain`, `clear` | lock-free, help with a resize they meet | O(capacity) |
 /// | `reserve`, `shrink_to_fit` | lock-free, finish a resize they meet | O(capacity) |
 /// | `len`, `capacity` | never wait | O(threads that wrote at the same time) |
@@ -79,8 +79,8 @@ use iter::{Drain, IntoKeys, IntoValues, IterMut, OwnedIter, OwnedKeys, OwnedValu
 ///
 /// Costs are expected ones: keys with equal hashes are searched one by one. Lock-free means that a thread
 /// suspended at any point never keeps the others from completing. Each call on `HashMap` pins the current
-/// epoch: one locked instruction on memory of the calling thread, and every so often some reclamation work
-/// for the process. [`Pinned`] pays that once.
+/// epoch, twice if it makes a value in between: one locked instruction on memory of the calling thread, and every
+/// so often some reclamation work for the process. [`Pinned`] pays that once.
 ///
 /// # When keys and values are dropped
 ///
