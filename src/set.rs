@@ -298,7 +298,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.pin().insert(value)
     }
 
-    /// The value in the set that equals `value`, which is a clone of `value` if there was none.
+    /// The value in the set that equals `value`, which is `value` itself if there was none.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -322,7 +322,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     /// assert_eq!(set.get_or_insert_with("a", |value| value.to_owned()), "a"); // allocates
     /// assert_eq!(set.get_or_insert_with("a", |_| unreachable!()), "a");
     /// ```
-    pub fn get_or_insert_with<Q>(&self, value: &Q, make: impl FnMut(&Q) -> T) -> T
+    pub fn get_or_insert_with<Q>(&self, value: &Q, make: impl FnOnce(&Q) -> T) -> T
     where
         Q: ?Sized + Hash + Equivalent<T>,
         T: Clone,

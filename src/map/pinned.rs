@@ -197,9 +197,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
         value: V,
     ) -> Result<&V, OccupiedError<K, V, &V>> {
         match self.session.try_insert(hash, key, value) {
-            Inserted::New(value) => Ok(value),
+            Inserted::New(_, value) => Ok(value),
             Inserted::Present {
-                current,
+                current: (_, current),
                 key,
                 value,
             } => Err(OccupiedError::new(current, key, value)),
@@ -466,26 +466,49 @@ impl<K: Hash + Eq, V, S: BuildHasher> Pinned<'_, K, V, S> {
         self.get_or_insert_ref_with(key, V::default)
     }
 
-    /// The key in the map that is equivalent to `key`, made if there was none: again, if it is removed before it is found.
+    /// The key in the map that equals `key`, which is `key` if there was none.
+    pub(crate) fn key_or_insert(&self, key: K) -> &K
+    where
+        V: Default,
+    {
+        let hash = self.map.hash(&key);
+        match self.find(hash, &key) {
+            Some((found, _)) => found,
+            None => self.settle_key(hash, key),
+        }
+    }
+
+    /// The key in the map that is equivalent to `key`, made if there was none.
     ///
     /// # Panics
     /// If what is made is not equivalent to `key`: it would never be found.
-    pub(crate) fn key_or_insert_with<Q>(&self, key: &Q, mut make: impl FnMut(&Q) -> K) -> &K
+    pub(crate) fn key_or_insert_with<Q>(&self, key: &Q, make: impl FnOnce(&Q) -> K) -> &K
     where
         Q: ?Sized + Hash + Equivalent<K>,
         V: Default,
     {
         let hash = self.map.hash(key);
-        loop {
-            if let Some((found, _)) = self.find(hash, key) {
-                return found;
-            }
-            let made = make(key);
-            assert!(
-                key.equivalent(&made),
-                "the value that was made is another one"
-            );
-            self.settle(hash, made, V::default());
+        if let Some((found, _)) = self.find(hash, key) {
+            return found;
+        }
+        let made = make(key);
+        assert!(
+            key.equivalent(&made),
+            "the value that was made is another one"
+        );
+        self.settle_key(hash, made)
+    }
+
+    fn settle_key(&self, hash: raw::Hash, key: K) -> &K
+    where
+        V: Default,
+    {
+        match self.session.try_insert(hash, key, V::default()) {
+            Inserted::New(settled, _)
+            | Inserted::Present {
+                current: (settled, _),
+                ..
+            } => settled,
         }
     }
 

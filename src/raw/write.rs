@@ -14,9 +14,13 @@ use std::ptr;
 #[must_use]
 pub(crate) enum Inserted<'s, K, V> {
     /// The new pair is in the map.
-    New(&'s V),
+    New(&'s K, &'s V),
     /// An equal key was there first: the pair comes back.
-    Present { current: &'s V, key: K, value: V },
+    Present {
+        current: (&'s K, &'s V),
+        key: K,
+        value: V,
+    },
 }
 
 /// Where a writer arrived.
@@ -77,7 +81,7 @@ impl<K, V> Session<'_, K, V> {
             Seek::Met(_, current) => {
                 let Pair { key, value } = draft.take_back();
                 Inserted::Present {
-                    current: &current.value,
+                    current: (&current.key, &current.value),
                     key,
                     value,
                 }
@@ -85,7 +89,7 @@ impl<K, V> Session<'_, K, V> {
             Seek::Placed { revived } => {
                 let new = draft.published();
                 self.inserted(revived);
-                Inserted::New(&new.value)
+                Inserted::New(&new.key, &new.value)
             }
             Seek::Absent => unreachable!("who has a word to place does not end without"),
         }
@@ -248,7 +252,7 @@ impl<K, V> Session<'_, K, V> {
                     Err(pair) => pair.key,
                 },
                 None => match self.try_insert(hash, key, value) {
-                    Inserted::New(new) => return Computed::Inserted(new),
+                    Inserted::New(_, new) => return Computed::Inserted(new),
                     Inserted::Present { key, .. } => key,
                 },
             };

@@ -172,7 +172,7 @@ impl<T: Hash + Eq, S: BuildHasher> PinnedSet<'_, T, S> {
         self.map.try_insert(value, ()).is_ok()
     }
 
-    /// The value in the set that equals `value`, which is a clone of `value` if there was none.
+    /// The value in the set that equals `value`, which is `value` itself if there was none.
     ///
     /// ```
     /// let set = quince::HashSet::new();
@@ -180,23 +180,19 @@ impl<T: Hash + Eq, S: BuildHasher> PinnedSet<'_, T, S> {
     /// let first: &String = pinned.get_or_insert(String::from("a"));
     /// assert!(std::ptr::eq(first, pinned.get_or_insert(String::from("a"))));
     /// ```
-    pub fn get_or_insert(&self, value: T) -> &T
-    where
-        T: Clone,
-    {
-        self.get_or_insert_with(&value, T::clone)
+    pub fn get_or_insert(&self, value: T) -> &T {
+        self.map.key_or_insert(value)
     }
 
     /// The value in the set that is equivalent to `value`, made by the closure if there was none.
     ///
-    /// The closure is asked again if another thread removes what was made before it could be lent. It panics if what
-    /// the closure makes is not equivalent to `value`.
+    /// Panics if what the closure makes is not equivalent to `value`.
     ///
     /// ```
     /// let set: quince::HashSet<String> = quince::HashSet::new();
     /// assert_eq!(set.pin().get_or_insert_with("a", |value| value.to_owned()), "a");
     /// ```
-    pub fn get_or_insert_with<Q>(&self, value: &Q, make: impl FnMut(&Q) -> T) -> &T
+    pub fn get_or_insert_with<Q>(&self, value: &Q, make: impl FnOnce(&Q) -> T) -> &T
     where
         Q: ?Sized + Hash + Equivalent<T>,
     {
