@@ -62,10 +62,11 @@
 //! * **I8** What is found under a guard stays until the guard ends: tables, versions of a [`snapshot`], and the node of a live
 //!   word that was loaded after its bucket's control word showed no MOVED.
 //! * **I9** What belongs to a stripe is touched by its leaseholder only, and no user code runs meanwhile.
-//! * **I11** As long as a slot is a tombstone that may be revived, or live and neither PASSED nor frozen, no later slot of its
-//!   path was taken for its hash: who goes past it for this hash marks it first, and who buries it then leaves it spent.
 //! * **I10** A copier takes a vacant slot for `k` only if the bucket it copies from was not MOVED after it saw every slot of
 //!   the path before.
+//! * **I11** As long as a slot is a tombstone that may be revived, or live and neither PASSED nor frozen, no later slot of its
+//!   path was taken for its hash: who goes past it for this hash, to insert or to copy, marks it first, and
+//!   who buries it then leaves it spent.
 //!
 //! Why I8 holds for nodes: a node leaves the newest table it is in before it is retired, and by I4 all older buckets with
 //! that word are MOVED by then. Who pins after the retirement's grace period sees those marks, and by I5 does not follow
@@ -85,7 +86,7 @@
 //! what one of them passes the other one passes, or finds `k` in it; both want the same slot, and one of them meets the
 //! other's word. That a tombstone which they saw was revived and buried again meanwhile does no harm: it still is the first
 //! that may take `k`. An inserter in the older table cannot come late: all inserters in
-//! the younger one have seen the whole path MOVED, and its first vacant slot frozen.
+//! the younger one have seen the whole path MOVED, its first vacant slot frozen, and every tombstone that could be revived.
 //!
 //! # Ordering edges
 //!
@@ -119,15 +120,17 @@
 //! |---|---|
 //! | insertion of an absent key | C1 of its slot; S5, for its slot was announced before it was buried; or, if it is copied before C1, the C1 or C2 which first lets a reader find the copy |
 //! | hit | load of the slot; if the bucket was closed since its control word was loaded, just before the close |
-//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path; if the key was present then, and yet not found, it was removed and inserted again since the look-up began: just after that S3; if a bucket of the path was closed meanwhile, before the close; load of a null root |
+//! | miss | in the first table at the end of whose path the key is absent: load of the control word that ended the path; if the key is present at that load, it was inserted where the look-up had been already: just before that S5 or C1, or just after the S3 that came between; if a bucket of the path was closed meanwhile, before the close; load of a null root |
 //! | replacement, removal | success of S2, S3 |
 //! | insert-or-get, present | as a hit |
 //!
 //! # Transient states that are allowed
 //!
-//! * A slot is in use and not announced: its inserter has not returned. Readers do not see it; a writer that meets it
+//! * A slot is in use and not announced: its inserter or copier has not returned. Readers do not see it; a writer that meets it
 //!   announces it.
 //! * A word is in two tables: as long as the old bucket is not MOVED the old one counts, and it is frozen.
+//! * The slots in use are estimated from counts that no instant has in common: a table may be purged early, or fill up further
+//!   than it should. A full one is replaced whatever the counts say.
 //! * The root is completely MOVED: look-ups go one table further until some writer promotes the next one.
 //! * A table is younger than the next one of the root: the chain grows when a table is full before the older migration is
 //!   done (all but a few writers stopped in it, say; to keep this rare a table shrinks by three doublings at most). Whoever wants to migrate out of a table finishes the older migrations first, so this takes writers that were
@@ -135,7 +138,7 @@
 //!
 //! # Progress
 //!
-//! A look-up makes one pass over one path per table, but for its first bucket, and repeats nothing. Every loop of a writer goes
+//! A look-up makes one pass over one path per table and repeats nothing. Every loop of a writer goes
 //! round again only because another thread's compare-and-swap on the same hash succeeded (S6 once for each time that a slot
 //! is used), or because a bucket of its path was moved, which happens once per table. A helper who stops holds no bucket: when every chunk is claimed, the others move again what is
 //! behind the frontier, with the same result. The flag on allocating the next table is a hint: when a table is nearly full
@@ -155,8 +158,8 @@
 //!   for a whole migration. Following the chain needs no wait, only [`migrate`]'s loop.
 //! * Slots that are used once and never again: a key that comes and goes, or many keys that come back, fill the table with
 //!   tombstones, and one hot key's tombstones are a path that all its users walk. Measured with skewed keys: 30 times slower
-//!   than with S5. Reviving for another hash would need the tag to change, and readers to check again what they passed.
-//! * A separate array of tags: one cache line more on a hit. Tagged pointers in the slots: no room for 30 bits of hash, and
+//!   than with S5. (Two hot keys with the same 29 bits still leave tombstones behind: they pass each other.) Reviving for another hash would need the tag to change, and readers to check again what they passed.
+//! * A separate array of tags: one cache line more on a hit. Tagged pointers in the slots: no room for 29 bits of hash, and
 //!   migration would read keys.
 //! * A static empty bucket instead of a null root: saves a predictable branch, and costs statics which a model checker
 //!   cannot make.

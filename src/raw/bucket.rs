@@ -42,7 +42,8 @@ impl Bucket {
     /// Slot `slot` now.
     #[inline]
     pub(super) fn load(&self, slot: usize) -> Word {
-        // ORDERING: E1 with `publish` and `replace`, E6 with `replace` and `bury`. E0.
+        debug_assert!(EACH_SLOT.contains(&slot));
+        // ORDERING: E1 with `publish`, `replace` and `revive`, E6 with `replace`, `bury` and `revive`. E0.
         Word(self.words[slot].load(LOAD))
     }
 
@@ -130,6 +131,7 @@ impl Bucket {
 
     #[inline]
     fn exchange(&self, slot: usize, old: Word, new: Word) -> Result<(), Word> {
+        debug_assert!(EACH_SLOT.contains(&slot));
         // ORDERING: success is the releasing half of E1 (the node) and E6 (what this thread knows of MOVED); failure
         // is a `load`. E0.
         self.words[slot]
@@ -339,7 +341,7 @@ impl Word {
     }
 
     #[inline]
-    fn to_passed(self) -> Self {
+    pub(super) fn to_passed(self) -> Self {
         Self(self.0 | Self::PASSED)
     }
 

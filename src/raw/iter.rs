@@ -1,4 +1,4 @@
-//! Iteration in the order of the hashes.
+//! Iteration in the order of the home buckets.
 //!
 //! All entries with one home lie on one path, and a hash never changes: so a position in the space of hashes stays
 //! meaningful while tables come and go. One step reads the path of one home bucket; if a bucket of it was MOVED, it moves
@@ -39,7 +39,7 @@ impl Part {
 
 /// A position between two steps, and what was read ahead.
 pub(super) struct Cursor {
-    /// The hashes below were seen, or are none of the cursor's.
+    /// The hashes below were read, or are none of the cursor's.
     position: u32,
     /// Nor are those from here on.
     end: u32,
@@ -108,8 +108,8 @@ impl Cursor {
 
 /// Appends the live words with `hashes`, all of one home. `false`, and nothing appended, if a bucket of the path is MOVED.
 ///
-/// Slots are read backwards: a key that is removed and inserted again goes to a later slot, and who has read that slot finds
-/// the earlier one buried (E1, E6). So no key is found twice.
+/// Slots are read backwards: a key that is removed and inserted again goes to the same slot or a later one, and then no earlier
+/// one will have it again (I11, E1). So no key is found twice.
 fn scan(table: &Table, hashes: Range<u32>, found: &mut Vec<Word>) -> bool {
     let start = Hash::from_bits(hashes.start);
     let home = table.home_bucket(start);
@@ -233,8 +233,8 @@ mod tests {
         let session = map.pin();
         (0..40).for_each(|key| _ = session.insert(map.mix(key), key, key));
         let root = session.root().unwrap();
-        let smaller = Table::new(root.bits() - 3, 0);
-        root.install(smaller, &session.guard);
+        let smaller = Table::new(root.bits() - 3);
+        root.install(smaller, || 0, &session.guard);
         for key in 0..40 {
             session.move_path(root, map.mix(key));
             assert_eq!(super::Iter::new(&session).count(), 40);
@@ -266,7 +266,7 @@ mod tests {
         };
         // Finer than homes in the end.
         (0..12).for_each(|halvings| all(found_in_parts(&session, halvings, Part::ALL)));
-        root.install(Table::new(root.bits() - 3, 0), &session.guard);
+        root.install(Table::new(root.bits() - 3), || 0, &session.guard);
         for key in 0..400 {
             session.move_path(root, map.mix(key));
             if key % 50 == 0 {

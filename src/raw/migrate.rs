@@ -12,6 +12,7 @@ use super::{
     table::{Table, Unannounced, Walk},
     tag::Hash,
 };
+use crate::sync::MODEL;
 
 /// The path of `hash` in `table` must be moved before a copier can go on.
 #[derive(Clone, Copy)]
@@ -19,6 +20,20 @@ struct Blocked<'g> {
     table: &'g Table,
     hash: Hash,
 }
+
+/// What an operation did to its slot.
+#[derive(Clone, Copy)]
+pub(super) enum Change {
+    /// S1: one more is in use.
+    Filled,
+    /// S5: in use it was before.
+    Revived,
+    /// S3: in use it stays, but perhaps few others hold entries.
+    Buried,
+}
+
+/// After so many removals a thread looks whether the table is deserted.
+const FEW_REMOVALS: u32 = if MODEL { 1 } else { 64 };
 
 impl Table {
     /// Slots that may be in use: with one more it is time for the next table.
@@ -45,13 +60,13 @@ impl Table {
             .unwrap_or(bits)
     }
 
-    /// How many slots are in use: exact when nobody writes, but for tombstones that were left behind in an older table.
+    /// How many slots are in use: exact when nobody writes, but for what was counted just when the table was installed.
     fn used(&self, counts: Counts) -> usize {
         counts.live.saturating_add(self.tombstones(counts))
     }
 
     fn tombstones(&self, counts: Counts) -> usize {
-        // Below zero for a moment, if one of an older table is revived there.
+        // Below zero if some of the older table are revived in the instant in which this one is installed.
         let since = counts.tombstones.wrapping_sub(self.tombstones_before) as isize;
         since.max(0) as usize
     }
@@ -75,22 +90,28 @@ impl<K, V> Session<'_, K, V> {
     /// The first table of a map that has none.
     #[cold]
     pub(super) fn first_table(&self) -> &Table {
-        self.map
-            .install_root(Table::new(0, self.counts().tombstones), &self.guard)
+        self.map.install_root(Table::new(0), &self.guard)
     }
 
-    /// After an entry came or went: does a share of the migration that is going on, or looks whether it is time for one.
+    /// After a change: does a share of the migration that is going on, or looks whether it is time for one.
     #[inline]
-    pub(super) fn after_change(&self) {
+    pub(super) fn after(&self, change: Change) {
         let Some(root) = self.root() else { return };
         if root.next(&self.guard).is_some() {
             return self.help(root);
         }
         let bits = root.bits();
-        let due = self.lease().local(|local| {
-            let due = local.reviewed_bits != bits || local.until_review == 0;
-            local.until_review = local.until_review.saturating_sub(1);
-            due
+        let due = self.lease().local(|local| match change {
+            Change::Filled => {
+                let due = local.reviewed_bits != bits || local.until_review == 0;
+                local.until_review = local.until_review.saturating_sub(1);
+                due
+            }
+            Change::Buried => {
+                local.removals = local.removals.wrapping_add(1);
+                local.removals % FEW_REMOVALS == 0
+            }
+            Change::Revived => false,
         });
         if due {
             self.review(root);
@@ -131,8 +152,7 @@ impl<K, V> Session<'_, K, V> {
         }
         if table.next(&self.guard).is_none() {
             let counts = self.counts();
-            let next = Table::new(bits(counts.live), counts.tombstones);
-            table.install(next, &self.guard);
+            self.install_next(table, bits(counts.live));
         }
         self.help(table);
     }
@@ -154,8 +174,7 @@ impl<K, V> Session<'_, K, V> {
         self.map.store.reserve(entries, &self.guard);
         match self.newest() {
             None => {
-                let first = Table::new(bits, counts.tombstones);
-                self.map.install_root(first, &self.guard);
+                self.map.install_root(Table::new(bits), &self.guard);
             }
             Some(table) if table.used(counts).saturating_add(additional) > table.limit() => {
                 self.migrate(table, |_| bits.max(table.bits()));
@@ -255,7 +274,7 @@ impl<K, V> Session<'_, K, V> {
         Ok(())
     }
 
-    /// Copies what is in the bucket, then closes it. Whether this call closed it. Touches no node and runs no user code.
+    /// Copies what is in the bucket, then closes it. Touches no node and runs no user code.
     fn try_move_bucket<'s>(&'s self, bucket: &Bucket, next: &'s Table) -> Result<(), Blocked<'s>> {
         if bucket.ctrl().is_moved() {
             return Ok(());
@@ -307,7 +326,7 @@ impl<K, V> Session<'_, K, V> {
                 }
                 Walk::Met(_) | Walk::Absent => return Ok(()),
                 // Who buried a word with this hash had seen the source MOVED (I4, E6).
-                Walk::Revived => {
+                Walk::Revived(_) => {
                     unreachable!("a copier meets no tombstone unless its source is closed")
                 }
                 Walk::Leave => {
@@ -342,7 +361,12 @@ impl<K, V> Session<'_, K, V> {
             bits < Table::MAX_BITS || live < table.slots(),
             "capacity overflow"
         );
-        table.install(Table::new(bits, counts.tombstones), &self.guard)
+        self.install_next(table, bits)
+    }
+
+    fn install_next<'s>(&'s self, table: &'s Table, bits: u32) -> &'s Table {
+        let tombstones = || self.map.stripes.fewest_tombstones(&self.guard);
+        table.install(Table::new(bits), tombstones, &self.guard)
     }
 
     /// Lets the root go on past `table`, every bucket of which is MOVED, and past those behind it of which that is true.
@@ -361,7 +385,7 @@ impl<K, V> Session<'_, K, V> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{super::Hash, Table};
+    use super::{super::Hash, EACH_SLOT, Table};
     use crate::raw::RawMap;
     use std::{hash::BuildHasher, ptr, thread};
 
@@ -505,14 +529,17 @@ mod tests {
         let session = map.pin();
         let mut chain = vec![session.root().unwrap()];
         for n in 0..64 {
-            let next = chain[n].install(Table::new(chain[n].bits(), 0), &session.guard);
+            let next = chain[n].install(Table::new(chain[n].bits()), || 0, &session.guard);
             chain.push(next);
         }
         for (n, table) in chain.iter().enumerate().take(64).skip(1).rev() {
             if n % 2 == 0 {
                 session.finish(table);
             } else {
-                table.buckets().iter().for_each(|b| _ = b.freeze(0));
+                table
+                    .buckets()
+                    .iter()
+                    .for_each(|b| _ = b.freeze(EACH_SLOT.start));
             }
         }
         session.move_path(chain[0], map.mix(7));
@@ -540,7 +567,7 @@ mod tests {
             let session = map.pin();
             let mut table = session.root().unwrap();
             for _ in 0..MANY / 10 {
-                table = table.install(Table::new(0, 0), &session.guard);
+                table = table.install(Table::new(0), || 0, &session.guard);
             }
         };
         let small = thread::Builder::new().stack_size(64 << 10).spawn(end);
@@ -568,9 +595,9 @@ mod tests {
         fill(&map, 0..9_000);
         let session = map.pin();
         let root = session.root().unwrap();
-        let next = root.install(Table::new(root.bits() + 1, 0), &session.guard);
+        let next = root.install(Table::new(root.bits() + 1), || 0, &session.guard);
         // Chains of three: the next table moves on while most of the root has not moved.
-        next.install(Table::new(root.bits(), 0), &session.guard);
+        next.install(Table::new(root.bits()), || 0, &session.guard);
         for key in 0..9_000 {
             assert_eq!(
                 session.find(map.mix(key), |k| *k == key),
@@ -657,7 +684,7 @@ mod tests {
     #[test]
     fn capacity_of_a_new_table_is_three_quarters() {
         for bits in 0..12 {
-            let table = Table::new(bits, 0);
+            let table = Table::new(bits);
             let limit = table.limit();
             assert!(limit * 4 <= table.slots() * 3 && (limit + 1) * 4 > table.slots() * 3);
             assert_eq!(super::bits_for(limit), bits);

@@ -11,6 +11,7 @@
 use super::{
     RawMap, Session,
     bucket::SLOTS,
+    migrate::Change,
     store::{Location, Run, Store},
     stripe::Stripes,
     table::Table,
@@ -79,7 +80,7 @@ fn remove(map: &Map, key: u64) -> bool {
 fn map(bits: u32, keys: &[u64]) -> Map {
     let map = Map::new();
     let session = map.pin();
-    map.install_root(Table::new(bits, 0), &session.guard);
+    map.install_root(Table::new(bits), &session.guard);
     for &key in keys {
         session.place_uncounted(hash(key), key, key);
     }
@@ -96,7 +97,7 @@ fn tables<'s>(session: &'s Session<'_, u64, u64>) -> Vec<&'s Table> {
 fn grow(map: &Map, bits: u32) {
     let session = map.pin();
     let newest = session.newest().unwrap();
-    newest.install(Table::new(bits, 0), &session.guard);
+    newest.install(Table::new(bits), || 0, &session.guard);
 }
 
 /// Moves the path of `key` from the table which is the `nth` now.
@@ -251,7 +252,7 @@ fn an_old_table_is_freed_after_its_readers() {
             &Arc::new(map),
             &[
                 |map| assert_eq!(find(map, 1), Some(1)),
-                |map| map.pin().after_change(),
+                |map| map.pin().after(Change::Filled),
             ],
         );
     });
@@ -290,11 +291,11 @@ fn a_promoted_table_has_all_copies() {
             &map,
             &[
                 |map| {
-                    map.pin().after_change();
+                    map.pin().after(Change::Filled);
                     assert_eq!([1, 21].map(|key| find(map, key)), [Some(1), Some(21)]);
                 },
                 |map| {
-                    map.pin().after_change();
+                    map.pin().after(Change::Filled);
                     assert_eq!([1, 21].map(|key| find(map, key)), [Some(1), Some(21)]);
                 },
             ],

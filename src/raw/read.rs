@@ -26,31 +26,33 @@ impl<K, V> RawMap<K, V> {
         mut eq: impl FnMut(&K) -> bool,
         guard: &'g Guard,
     ) -> Option<&'g Node<K, V>> {
-        // Nearly every path is one bucket long, and compiles to a few instructions if it is taken by itself.
+        // Nearly every path is one bucket long: by itself it compiles to a few instructions.
         let table = self.root(guard)?;
         let home = table.home_bucket(hash);
         let ctrl = home.ctrl();
-        if ctrl.is_moved() {
-            return self.find_further(table, hash, eq, guard);
+        if !ctrl.is_moved() {
+            let found = self.find_in(home, ctrl, hash, &mut eq, guard);
+            if found.is_some() || ctrl.ends_path() {
+                return found;
+            }
         }
-        match self.find_in(home, ctrl, hash, &mut eq, guard) {
-            None if !ctrl.ends_path() => self.find_further(table, hash, eq, guard),
-            found => found,
-        }
+        self.find_further(table, ctrl, hash, eq, guard)
     }
 
-    /// The whole pass, wherever it leads.
+    /// The pass from the second bucket on; the first one's control word was `home`.
     #[inline(never)]
     fn find_further<'g>(
         &'g self,
         mut table: &'g Table,
+        home: Ctrl,
         hash: Hash,
         mut eq: impl FnMut(&K) -> bool,
         guard: &'g Guard,
     ) -> Option<&'g Node<K, V>> {
+        let mut moved = home.is_moved();
+        let mut seen = if home.ends_path() { usize::MAX } else { 1 };
         loop {
-            let mut moved = false;
-            for bucket in table.path(hash) {
+            for bucket in table.path(hash).skip(seen) {
                 let ctrl = bucket.ctrl();
                 if ctrl.is_moved() {
                     // Its entries are in the next table now; those of later buckets may still be here. (I5)
@@ -66,6 +68,7 @@ impl<K, V> RawMap<K, V> {
                 return None;
             }
             table = table.next(guard)?;
+            (moved, seen) = (false, 0);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::{
     reclaim::Garbage,
-    snapshot::Snapshot,
+    snapshot::{Snapshot, Version},
     store::{Location, Run},
 };
 use crate::sync::{
@@ -21,8 +21,9 @@ struct Stripe {
     leased: AtomicBool,
     /// This stripe's share of the number of entries; may be negative.
     len: AtomicIsize,
-    /// Tombstones that were made through this stripe, less those that were revived; modulo 2^64.
-    tombstones: AtomicUsize,
+    /// Tombstones that were made through this stripe, and those that were revived; both only grow.
+    buried: AtomicUsize,
+    revived: AtomicUsize,
     local: UnsafeCell<Local>,
 }
 
@@ -38,9 +39,11 @@ pub(super) struct Local {
     /// More of them, of one chunk.
     pub(super) run: Run,
     pub(super) garbage: Garbage,
-    /// Which table `until_review` was computed for, by its size; and how many changes to wait for.
+    /// Which table `until_review` was computed for, by its size; and how many slots may be filled before the next one.
     pub(super) reviewed_bits: u32,
     pub(super) until_review: usize,
+    /// Removals.
+    pub(super) removals: u32,
 }
 
 impl Local {
@@ -58,9 +61,20 @@ impl Stripe {
         Self {
             leased: AtomicBool::new(true),
             len: AtomicIsize::new(0),
-            tombstones: AtomicUsize::new(0),
+            buried: AtomicUsize::new(0),
+            revived: AtomicUsize::new(0),
             local: UnsafeCell::new(Local::default()),
         }
+    }
+
+    fn buried(&self) -> usize {
+        // Relaxed: see `Lease::add`.
+        self.buried.load(Ordering::Relaxed)
+    }
+
+    fn revived(&self) -> usize {
+        // Relaxed: see `Lease::add`.
+        self.revived.load(Ordering::Relaxed)
     }
 
     fn try_lease(&self) -> Option<Lease> {
@@ -104,17 +118,21 @@ impl Lease {
         self.add(1);
     }
 
-    /// An insertion that took a tombstone's slot.
-    #[inline]
-    pub(super) fn count_revived(&self) {
-        self.add(1);
-        self.add_tombstones(-1);
-    }
-
     #[inline]
     pub(super) fn count_removed(&self) {
         self.add(-1);
-        self.add_tombstones(1);
+    }
+
+    /// A tombstone in the newest table.
+    #[inline]
+    pub(super) fn count_buried(&self) {
+        Self::increment(&self.stripe().buried);
+    }
+
+    /// One that holds an entry again.
+    #[inline]
+    pub(super) fn count_revived(&self) {
+        Self::increment(&self.stripe().revived);
     }
 
     #[inline]
@@ -125,11 +143,10 @@ impl Lease {
     }
 
     #[inline]
-    fn add_tombstones(&self, change: isize) {
-        let tombstones = &self.stripe().tombstones;
+    fn increment(count: &AtomicUsize) {
         // Relaxed: as in `add`.
-        let now = tombstones.load(Ordering::Relaxed);
-        tombstones.store(now.wrapping_add_signed(change), Ordering::Relaxed);
+        let before = count.load(Ordering::Relaxed);
+        count.store(before.wrapping_add(1), Ordering::Relaxed);
     }
 }
 
@@ -145,7 +162,7 @@ impl Drop for Lease {
 pub(super) struct Counts {
     /// Entries in the map.
     pub(super) live: usize,
-    /// Tombstones made since the map was, less those revived; modulo 2^64.
+    /// Tombstones made in what was the newest table then, less those revived; not too few of them.
     pub(super) tombstones: usize,
     /// How many stripes there are.
     pub(super) stripes: usize,
@@ -199,18 +216,32 @@ impl Stripes {
 
     pub(super) fn counts(&self, guard: &Guard) -> Counts {
         let all = self.0.load(guard);
-        let (mut live, mut tombstones) = (0isize, 0usize);
-        for stripe in all.iter().map(|&stripe| Self::get(stripe)) {
-            // Relaxed: see `Lease::add`.
-            live = live.wrapping_add(stripe.len.load(Ordering::Relaxed));
-            tombstones = tombstones.wrapping_add(stripe.tombstones.load(Ordering::Relaxed));
-        }
+        // Relaxed: see `Lease::add`.
+        let len = |stripe: &Stripe| stripe.len.load(Ordering::Relaxed) as usize;
+        let live = Self::sum(all, len) as isize;
+        let revived = Self::sum(all, Stripe::revived);
         Counts {
             // The sum may be below zero for a moment: a removal counted here, its insertion not yet there.
             live: live.max(0) as usize,
-            tombstones,
+            // After the revived ones: those that are made and revived meanwhile are not subtracted.
+            tombstones: Self::sum(all, Stripe::buried).wrapping_sub(revived),
             stripes: all.len(),
         }
+    }
+
+    /// As [`Counts::tombstones`], but not too many.
+    pub(super) fn fewest_tombstones(&self, guard: &Guard) -> usize {
+        let all = self.0.load(guard);
+        let buried = Self::sum(all, Stripe::buried);
+        buried.wrapping_sub(Self::sum(all, Stripe::revived))
+    }
+
+    fn sum(
+        stripes: Version<'_, NonNull<CachePadded<Stripe>>>,
+        count: impl Fn(&Stripe) -> usize,
+    ) -> usize {
+        let counts = stripes.iter().map(|&stripe| count(Self::get(stripe)));
+        counts.fold(0, usize::wrapping_add)
     }
 
     /// What the stripes hold, with exclusive access: also of those whose session was leaked.
@@ -264,10 +295,12 @@ mod tests {
         let (first, second) = (stripes.lease(&guard), stripes.lease(&guard));
         (0..3).for_each(|_| first.count_inserted());
         second.count_removed();
+        (0..2).for_each(|_| second.count_buried());
         let counts = stripes.counts(&guard);
-        assert_eq!((counts.live, counts.tombstones), (2, 1));
+        assert_eq!((counts.live, counts.tombstones), (2, 2));
         first.count_revived();
         let counts = stripes.counts(&guard);
-        assert_eq!((counts.live, counts.tombstones), (3, 0));
+        assert_eq!((counts.live, counts.tombstones), (2, 1));
+        assert_eq!(stripes.fewest_tombstones(&guard), 1);
     }
 }

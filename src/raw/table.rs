@@ -14,7 +14,7 @@ pub(super) struct Table {
     buckets: Watched<Buckets>,
     /// A hash shifted right by this is its home bucket.
     shift: u32,
-    /// What [`super::stripe::Counts::tombstones`] was when this table was made: what came since is here.
+    /// What [`super::stripe::Counts::tombstones`] was when this table was installed: what came since is here.
     pub(super) tombstones_before: usize,
     next: AtomicPtr<Table>,
     /// Whether somebody is allocating `next`; a hint that saves the others the work.
@@ -39,12 +39,12 @@ impl Table {
     pub(super) const MAX_BITS: u32 = if usize::BITS < 64 { 24 } else { HASH_BITS };
 
     /// A vacant table of `1 << bits` buckets.
-    pub(super) fn new(bits: u32, tombstones_before: usize) -> Box<Self> {
+    pub(super) fn new(bits: u32) -> Box<Self> {
         debug_assert!(bits <= Self::MAX_BITS);
         Box::new(Self {
             buckets: Watched::new(Buckets::new(1 << bits)),
             shift: HASH_BITS - bits,
-            tombstones_before,
+            tombstones_before: 0,
             next: AtomicPtr::new(ptr::null_mut()),
             allocating: AtomicBool::new(false),
             progress: Progress {
@@ -111,7 +111,14 @@ impl Table {
     }
 
     /// M1: makes `next` the next table, unless there is one: then that one.
-    pub(super) fn install<'g>(&'g self, next: Box<Table>, _guard: &'g Guard) -> &'g Table {
+    /// `tombstones` are counted at the last moment: what comes and goes in this table afterwards is not in them.
+    pub(super) fn install<'g>(
+        &'g self,
+        mut next: Box<Table>,
+        tombstones: impl FnOnce() -> usize,
+        _guard: &'g Guard,
+    ) -> &'g Table {
+        next.tombstones_before = tombstones();
         let next = Box::into_raw(next);
         // ORDERING: E4: who sees the table sees its buckets. The failure reads another thread's table.
         let installed =
@@ -183,7 +190,7 @@ impl Table {
         start..self.buckets.len().min(start + CHUNK)
     }
 
-    /// How many live words there are; never too few in a full table, where none can come.
+    /// How many live words there are, about.
     pub(super) fn count_live(&self) -> usize {
         let words = self.buckets.iter().flat_map(Bucket::words);
         words.filter(|word| word.is_live()).count()
@@ -214,7 +221,12 @@ impl Table {
             for slot in ctrl.matching(hash.tag()) {
                 let word = bucket.load(slot);
                 if word.is_live_with(hash) && same(word) {
-                    return Walk::Met(Place { bucket, slot, word });
+                    return Walk::Met(Place {
+                        table: self,
+                        bucket,
+                        slot,
+                        word,
+                    });
                 }
             }
             if ctrl.ends_path() {
@@ -240,18 +252,23 @@ impl Table {
         wanted: impl Fn() -> bool,
     ) -> Walk<'_> {
         for bucket in self.path(new.hash()) {
-            let mut passed = own.of(bucket);
+            let mut passed = own.of(self, bucket);
             let shown = bucket.ctrl();
             let ctrl = shown.with(passed);
             if ctrl.is_moved() {
                 return Walk::Leave;
             }
             for slot in ctrl.matching_or_unannounced(new.hash().tag()) {
-                let place = |word| Place { bucket, slot, word };
+                let place = |word| Place {
+                    table: self,
+                    bucket,
+                    slot,
+                    word,
+                };
                 match bucket.offer(slot, new, &mut same, &wanted) {
                     Offer::Passed(word) => passed.add(slot, word.hash().tag()),
                     Offer::Placed => return Walk::Placed(place(new)),
-                    Offer::Revived => return Walk::Revived,
+                    Offer::Revived => return Walk::Revived(place(new)),
                     Offer::Unwanted => return Walk::Absent,
                     Offer::Frozen => return Walk::Leave,
                     Offer::Same(word) => {
@@ -291,7 +308,7 @@ pub(super) enum Walk<'t> {
     /// In a vacant slot that took the new word, which the caller must announce.
     Placed(Place<'t>),
     /// In the slot of a tombstone, which took the new word and was announced before.
-    Revived,
+    Revived(Place<'t>),
     /// At the end of the path, with nothing to place.
     Absent,
     /// This table no longer decides, or is full: go on in the next one.
@@ -313,14 +330,17 @@ impl<'t> Unannounced<'t> {
         buckets: [None; FEW],
     };
 
-    fn place_of(bucket: &Bucket) -> usize {
-        ptr::from_ref(bucket).addr() / size_of::<Bucket>() % FEW
+    /// By its number, not its address: models must run the same way each time.
+    #[inline]
+    fn place_of(table: &Table, bucket: &Bucket) -> usize {
+        let [first, this] = [table.buckets.as_ptr(), bucket].map(<*const Bucket>::addr);
+        (this - first) / size_of::<Bucket>() % FEW
     }
 
-    /// Those of `bucket`.
+    /// Those of `bucket`, which is in `table`.
     #[inline]
-    fn of(&self, bucket: &Bucket) -> Tags {
-        match self.buckets[Self::place_of(bucket)] {
+    fn of(&self, table: &Table, bucket: &Bucket) -> Tags {
+        match self.buckets[Self::place_of(table, bucket)] {
             Some((known, tags)) if ptr::eq(known, bucket) => tags,
             _ => Tags::default(),
         }
@@ -328,12 +348,12 @@ impl<'t> Unannounced<'t> {
 
     /// One more; what is in its way is announced.
     #[inline]
-    pub(super) fn add(&mut self, Place { bucket, slot, word }: Place<'t>) {
-        let tag = word.hash().tag();
-        match &mut self.buckets[Self::place_of(bucket)] {
-            Some((known, tags)) if ptr::eq(*known, bucket) => tags.add(slot, tag),
+    pub(super) fn add(&mut self, place: Place<'t>) {
+        let (slot, tag) = (place.slot, place.word.hash().tag());
+        match &mut self.buckets[Self::place_of(place.table, place.bucket)] {
+            Some((known, tags)) if ptr::eq(*known, place.bucket) => tags.add(slot, tag),
             other => {
-                let before = other.replace((bucket, Tags::of(slot, tag)));
+                let before = other.replace((place.bucket, Tags::of(slot, tag)));
                 before.into_iter().for_each(Self::show);
             }
         }
@@ -352,6 +372,7 @@ impl<'t> Unannounced<'t> {
 /// A slot, and the live word seen in it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'t> {
+    table: &'t Table,
     bucket: &'t Bucket,
     slot: usize,
     pub(super) word: Word,
@@ -367,11 +388,27 @@ impl Place<'_> {
 
     /// S2, unless the slot has changed.
     pub(super) fn replace(self, new: Word) -> Result<(), Word> {
-        self.bucket.replace(self.slot, self.word, new)
+        self.change(|word| self.bucket.replace(self.slot, word, new))
     }
 
     /// S3, unless the slot has changed.
     pub(super) fn bury(self) -> Result<(), Word> {
-        self.bucket.bury(self.slot, self.word)
+        self.change(|word| self.bucket.bury(self.slot, word))
+    }
+
+    /// Once more, if the slot was only marked (S6) meanwhile: the entry is the same.
+    fn change(self, attempt: impl Fn(Word) -> Result<(), Word>) -> Result<(), Word> {
+        attempt(self.word).or_else(|met| {
+            if met == self.word.to_passed() {
+                attempt(met)
+            } else {
+                Err(met)
+            }
+        })
+    }
+
+    /// Whether a tombstone here has to be counted: as soon as there is a next table, none is left behind in it.
+    pub(super) fn is_in_newest(self, guard: &Guard) -> bool {
+        self.table.next(guard).is_none()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     bucket::Word,
+    migrate::Change,
     root::Session,
     store::Pair,
     table::{Place, Unannounced, Walk},
@@ -28,7 +29,7 @@ enum Seek<'s, K, V> {
     /// At an entry with its key, in a slot that was not frozen.
     Met(Place<'s>, &'s Pair<K, V>),
     /// Its own word is in the table, perhaps in the place of a tombstone.
-    Placed { revived: bool },
+    Placed(Change),
     /// The key is absent, and there was nothing to place.
     Absent,
 }
@@ -63,9 +64,14 @@ impl<K, V> Session<'_, K, V> {
                 Walk::Met(_) | Walk::Leave => table = self.leave(table, hash),
                 Walk::Placed(place) => {
                     place.announce();
-                    return Seek::Placed { revived: false };
+                    return Seek::Placed(Change::Filled);
                 }
-                Walk::Revived => return Seek::Placed { revived: true },
+                Walk::Revived(place) => {
+                    if place.is_in_newest(&self.guard) {
+                        self.lease().count_revived();
+                    }
+                    return Seek::Placed(Change::Revived);
+                }
                 Walk::Absent => return Seek::Absent,
             }
         }
@@ -86,9 +92,9 @@ impl<K, V> Session<'_, K, V> {
                     value,
                 }
             }
-            Seek::Placed { revived } => {
+            Seek::Placed(change) => {
                 let new = draft.published();
-                self.inserted(revived);
+                self.inserted(change);
                 Inserted::New(&new.key, &new.value)
             }
             Seek::Absent => unreachable!("who has a word to place does not end without"),
@@ -111,9 +117,9 @@ impl<K, V> Session<'_, K, V> {
                         return Some(&old.value);
                     }
                 }
-                Seek::Placed { revived } => {
+                Seek::Placed(change) => {
                     draft.published();
-                    self.inserted(revived);
+                    self.inserted(change);
                     return None;
                 }
                 Seek::Absent => unreachable!("who has a word to place does not end without"),
@@ -209,8 +215,11 @@ impl<K, V> Session<'_, K, V> {
             return false;
         }
         self.lease().count_removed();
+        if place.is_in_newest(&self.guard) {
+            self.lease().count_buried();
+        }
         self.retire(place.word);
-        self.after_change();
+        self.after(Change::Buried);
         true
     }
 
@@ -259,13 +268,9 @@ impl<K, V> Session<'_, K, V> {
         }
     }
 
-    fn inserted(&self, revived: bool) {
-        if revived {
-            self.lease().count_revived();
-        } else {
-            self.lease().count_inserted();
-        }
-        self.after_change();
+    fn inserted(&self, change: Change) {
+        self.lease().count_inserted();
+        self.after(change);
     }
 }
 
@@ -275,7 +280,7 @@ impl<K: Eq, V> Session<'_, K, V> {
     pub(super) fn place_uncounted(&self, hash: Hash, key: K, value: V) {
         let draft = self.draft(key, value);
         let placed = self.seek(hash, Some(draft.word(hash)), |k| k == draft.key());
-        assert!(matches!(placed, Seek::Placed { .. }));
+        assert!(matches!(placed, Seek::Placed(_)));
         draft.published();
     }
 }
