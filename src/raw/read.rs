@@ -52,7 +52,7 @@ impl<K, V> RawMap<K, V> {
         let mut moved = home.is_moved();
         let mut seen = if home.ends_path() { usize::MAX } else { 1 };
         loop {
-            for bucket in table.path(hash).skip(seen) {
+            for bucket in table.path_from(hash, seen) {
                 let ctrl = bucket.ctrl();
                 if ctrl.is_moved() {
                     // Its entries are in the next table now; those of later buckets may still be here. (I5)

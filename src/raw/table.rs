@@ -90,7 +90,13 @@ impl Table {
     /// full. Every bucket once.
     #[inline]
     pub(super) fn path(&self, hash: Hash) -> impl Iterator<Item = &Bucket> {
-        (0..self.buckets.len()).map(move |index| self.path_bucket(hash, index))
+        self.path_from(hash, 0)
+    }
+
+    /// The same without the first few of them.
+    #[inline]
+    pub(super) fn path_from(&self, hash: Hash, few: usize) -> impl Iterator<Item = &Bucket> {
+        (few..self.buckets.len()).map(move |index| self.path_bucket(hash, index))
     }
 
     /// Bucket `index` of the path of `hash`.
