@@ -425,7 +425,7 @@ fn a_key_is_not_inserted_both_in_a_revived_slot_and_behind_it() {
 /// I11, with a third thread that inserts the first key again.
 #[test]
 fn keys_of_one_hash_come_and_go_and_each_is_there_once() {
-    explore(2, || {
+    explore(1, || {
         let map = Arc::new(map(1, &[1]));
         run(
             &map,

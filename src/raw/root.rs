@@ -122,6 +122,8 @@ impl<K, V> RawMap<K, V> {
             let free = move || unsafe { drop(Box::from_raw(old)) };
             // SAFETY: a table holds no key and no value, so the map need not be alive when it is freed.
             unsafe { guard.defer_unchecked(free) };
+            // Not left to the thread's next ones: it is much memory.
+            guard.flush();
         }
         advanced.is_ok()
     }
