@@ -133,8 +133,13 @@ impl<K, V> Session<'_, K, V> {
         if is_due && (table.claim_allocation() || is_urgent) {
             self.migrate(table, |live| table.next_bits(live));
         }
-        // All stripes together may use half of the room before all of them look again.
-        let room = table.limit().saturating_sub(used).min(slots / 16) / (2 * counts.stripes.max(1));
+        // All stripes together may use half of the room before all of them look again; one alone, all of it.
+        let share = match counts.stripes {
+            0 | 1 => 1,
+            many => 2 * many,
+        };
+        let room = table.limit().saturating_sub(used);
+        let room = room.min((slots / 16).max(4)) / share;
         self.lease().local(|local| {
             local.reviewed_bits = table.bits();
             local.until_review = room;

@@ -111,6 +111,9 @@ impl<K, V> RawMap<K, V> {
     /// M3: the root goes from `old` to `next`, its next table, and `old` is retired. Every bucket of `old` is MOVED.
     /// Whether this call did it.
     pub(super) fn advance_root(&self, old: &Table, next: &Table, guard: &Guard) -> bool {
+        /// 64 KiB.
+        const LARGE: usize = 1024;
+        let is_large = old.buckets().len() >= LARGE;
         let old = ptr::from_ref(old).cast_mut();
         let next = ptr::from_ref(next).cast_mut();
         // ORDERING: E5: who sees the new root sees all that the old one's copiers left there. A failure looks at nothing.
@@ -122,8 +125,10 @@ impl<K, V> RawMap<K, V> {
             let free = move || unsafe { drop(Box::from_raw(old)) };
             // SAFETY: a table holds no key and no value, so the map need not be alive when it is freed.
             unsafe { guard.defer_unchecked(free) };
-            // Not left to the thread's next ones: it is much memory.
-            guard.flush();
+            if is_large {
+                // Not left to wait for more of the thread's garbage.
+                guard.flush();
+            }
         }
         advanced.is_ok()
     }
