@@ -157,8 +157,8 @@
 //! * Finishing the older migration before anybody may insert into the next table: bounds the chain, but makes inserts wait
 //!   for a whole migration. Following the chain needs no wait, only [`migrate`]'s loop.
 //! * Slots that are used once and never again: a key that comes and goes, or many keys that come back, fill the table with
-//!   tombstones, and one hot key's tombstones are a path that all its users walk. Measured with skewed keys: 30 times slower
-//!   than with S5. (Two hot keys with the same 29 bits still leave tombstones behind: they pass each other.) Reviving for another hash would need the tag to change, and readers to check again what they passed.
+//!   tombstones, and one hot key's tombstones are a path that all its users walk. Measured with skewed keys: more than 20 times
+//!   slower than with S5. (Two hot keys with the same 29 bits still leave tombstones behind: they pass each other.) Reviving for another hash would need the tag to change, and readers to check again what they passed.
 //! * A separate array of tags: one cache line more on a hit. Tagged pointers in the slots: no room for 29 bits of hash, and
 //!   migration would read keys.
 //! * A static empty bucket instead of a null root: saves a predictable branch, and costs statics which a model checker
