@@ -526,6 +526,38 @@ mod tests {
         assert_eq!(map.pin().newest().unwrap().slots(), slots);
     }
 
+    #[test]
+    fn keys_that_come_and_go_use_no_more_slots_and_cause_no_migration() {
+        let map = RawMap::with_capacity(500);
+        fill(&map, 0..100);
+        let session = map.pin();
+        let table = session.newest().unwrap();
+        for round in 0..100 {
+            (0..90).for_each(|key| remove(&map, key));
+            fill(&map, 0..round % 90);
+            assert_eq!(table.used(session.counts()), used(&map));
+            fill(&map, 0..90);
+            assert_eq!(table.used(session.counts()), used(&map));
+        }
+        assert!(ptr::eq(session.newest().unwrap(), table));
+        assert_eq!(used(&map), 100);
+    }
+
+    /// So that nobody revives the first slot for the second key.
+    #[test]
+    fn who_was_copied_behind_a_key_of_its_hash_is_found_there() {
+        let map = RawMap::<u64, u64>::new();
+        let session = map.pin();
+        let hash = map.mix(7);
+        (0..2).for_each(|key| _ = session.insert(hash, key, key));
+        let root = session.root().unwrap();
+        root.install(Table::new(0), || 0, &session.guard);
+        session.move_path(root, hash);
+        assert!(session.remove_if(hash, |k| *k == 0, |_, _| true).is_some());
+        assert_eq!(session.insert(hash, 1, 2), Some(&1));
+        assert_eq!(count(&map), 1);
+    }
+
     /// Half of the tables are left already, the others have begun to move and were left alone.
     #[test]
     fn a_long_chain_of_tables_is_walked_on_a_small_stack() {

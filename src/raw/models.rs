@@ -553,3 +553,23 @@ fn who_reads_while_a_key_of_the_same_hash_comes_and_goes_sees_each_once() {
         assert_entries(&map, &[1, 6]);
     });
 }
+
+/// Slots are read backwards: the key goes from the first slot, which was passed, to the second one, which was not.
+#[test]
+fn a_key_that_comes_back_in_a_later_slot_of_its_bucket_is_seen_once() {
+    explore(3, || {
+        let map = Arc::new(map(1, &[1, 6]));
+        assert!(remove(&map, 6));
+        run(
+            &map,
+            &[
+                |map| {
+                    assert!(remove(map, 1));
+                    insert(map, 1);
+                },
+                |map| assert!(super::Iter::new(&map.pin()).count() <= 1),
+            ],
+        );
+        assert_entries(&map, &[1]);
+    });
+}

@@ -418,3 +418,32 @@ impl Place<'_> {
         self.table.next(guard).is_none()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{super::store::Location, *};
+
+    /// The first inserter is stopped before it announces, and what went past its slot is removed again.
+    #[test]
+    fn slots_are_offered_in_their_order_announced_or_not() {
+        let hash = Hash::from_bits(7);
+        let word = |node: u64| Word::live(hash, Location::from_bits(1 << 25 | node));
+        let [first, other, again] = [0, 1, 2].map(word);
+        let table = Table::new(0);
+        let place = |new, same| {
+            let same = |met: Word| met.location() == Word::location(same);
+            table.place(new, &Unannounced::NONE, same, || true)
+        };
+        assert!(matches!(place(first, first), Walk::Placed(_)));
+        let Walk::Placed(behind) = place(other, other) else {
+            panic!("a key was not placed behind another one");
+        };
+        behind.announce();
+        behind.bury().unwrap();
+        let Walk::Met(met) = place(again, first) else {
+            panic!("a key was placed behind itself");
+        };
+        assert_eq!(met.word.location(), first.location());
+        assert!(table.home_bucket(hash).ctrl().announces(met.slot));
+    }
+}
