@@ -446,4 +446,23 @@ mod tests {
         assert_eq!(met.word.location(), first.location());
         assert!(table.home_bucket(hash).ctrl().announces(met.slot));
     }
+
+    #[test]
+    fn each_copy_is_announced_however_many_buckets_they_fill() {
+        let bits = FEW.ilog2() + 1;
+        let table = Table::new(bits);
+        let mut copies = Unannounced::default();
+        for home in 0..table.buckets().len() as u32 {
+            let hash = Hash::from_bits(home << (HASH_BITS - bits));
+            let word = Word::live(hash, Location::from_bits(1 << 25));
+            let Walk::Placed(place) = table.place(word, &copies, |_| false, || true) else {
+                panic!("there is no room in a vacant table");
+            };
+            copies.add(place);
+        }
+        copies.announce();
+        for bucket in table.buckets() {
+            assert!(bucket.ctrl().announces(1));
+        }
+    }
 }
