@@ -70,7 +70,7 @@ fn random_history(seed: usize) -> History {
     let history = linear::record(&map, &ledger, keys, threads, pace, |thread, recorder| {
         let mut random = Random::new((seed * 100 + thread) as u64);
         for n in 0..ops {
-            // The first table is small and the keys are few: this makes sure that it is left.
+            // The first table is small and the keys are few: this makes nearly sure that it is left.
             if thread == 0 && n == ops / 2 {
                 let (from, count) = (0, 64);
                 recorder.run(Op::Whole(Whole::ExtendShared { from, count }));
@@ -86,7 +86,6 @@ fn random_history(seed: usize) -> History {
             }
         }
     });
-    assert!(history.has_migrations(), "history {seed} has no migrations");
     drop(map);
     ledger.assert_balanced();
     history
@@ -94,13 +93,19 @@ fn random_history(seed: usize) -> History {
 
 #[test]
 fn every_history_is_linearizable() {
-    let mut tally = Tally::default();
+    let (mut tally, mut with_migrations) = (Tally::default(), 0);
     for seed in 0..size(1_000) {
         let history = random_history(seed);
         history.assert_linearizable(&seed);
         tally.add(&history);
+        with_migrations += usize::from(history.has_migrations());
     }
     tally.report("at once");
+    // Not all: what others clear away in time may find room in the first table.
+    assert!(
+        with_migrations > tally.histories / 10 * 9,
+        "only {with_migrations} histories have migrations"
+    );
 }
 
 /// Threads that are stopped inside of closures: whatever the others do meanwhile, they do not wait.
