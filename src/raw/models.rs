@@ -323,7 +323,7 @@ fn a_word_that_was_published_just_before_it_was_frozen_is_copied_with_its_node()
     });
 }
 
-/// E2: who sees a slot announced sees it filled, and does not insert behind it.
+/// E1, of the word that an inserter meets: who finds a slot filled does not insert behind it.
 #[test]
 fn one_key_is_not_inserted_twice_at_the_end_of_a_bucket() {
     explore(3, || {
