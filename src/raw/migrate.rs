@@ -543,6 +543,22 @@ mod tests {
         assert_eq!(used(&map), 100);
     }
 
+    /// I4: its bucket was frozen by a copier who stopped, and is far from those that it helps with.
+    #[test]
+    fn a_writer_goes_on_in_the_next_table_after_its_path_is_moved() {
+        let map = RawMap::with_capacity(5_000);
+        fill(&map, 0..100);
+        let session = map.pin();
+        let root = session.root().unwrap();
+        root.install(Table::new(root.bits()), || 0, &session.guard);
+        for key in 0..100 {
+            let hash = map.mix(key);
+            EACH_SLOT.for_each(|slot| _ = root.home_bucket(hash).freeze(slot));
+            session.insert(hash, key, key + 1);
+            assert_eq!(session.find(hash, |k| *k == key), Some((&key, &(key + 1))));
+        }
+    }
+
     /// So that nobody revives the first slot for the second key.
     #[test]
     fn who_was_copied_behind_a_key_of_its_hash_is_found_there() {
