@@ -234,7 +234,7 @@ mod tests {
         (0..40).for_each(|key| _ = session.insert(map.mix(key), key, key));
         let root = session.root().unwrap();
         let smaller = Table::new(root.bits() - 3);
-        root.install(smaller, || 0, &session.guard);
+        root.install(smaller, &session.guard);
         for key in 0..40 {
             session.move_path(root, map.mix(key));
             assert_eq!(super::Iter::new(&session).count(), 40);
@@ -266,7 +266,7 @@ mod tests {
         };
         // Finer than homes in the end.
         (0..12).for_each(|halvings| all(found_in_parts(&session, halvings, Part::ALL)));
-        root.install(Table::new(root.bits() - 3), || 0, &session.guard);
+        root.install(Table::new(root.bits() - 3), &session.guard);
         for key in 0..400 {
             session.move_path(root, map.mix(key));
             if key % 50 == 0 {

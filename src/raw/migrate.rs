@@ -370,8 +370,10 @@ impl<K, V> Session<'_, K, V> {
     }
 
     fn install_next<'s>(&'s self, table: &'s Table, bits: u32) -> &'s Table {
-        let tombstones = || self.map.stripes.fewest_tombstones(&self.guard);
-        table.install(Table::new(bits), tombstones, &self.guard)
+        let mut next = Table::new(bits);
+        // At the last moment: what comes and goes in this table afterwards is not in them.
+        next.tombstones_before = self.map.stripes.fewest_tombstones(&self.guard);
+        table.install(next, &self.guard)
     }
 
     /// Lets the root go on past `table`, every bucket of which is MOVED, and past those behind it of which that is true.
@@ -550,7 +552,7 @@ mod tests {
         fill(&map, 0..100);
         let session = map.pin();
         let root = session.root().unwrap();
-        root.install(Table::new(root.bits()), || 0, &session.guard);
+        root.install(Table::new(root.bits()), &session.guard);
         for key in 0..100 {
             let hash = map.mix(key);
             EACH_SLOT.for_each(|slot| _ = root.home_bucket(hash).freeze(slot));
@@ -567,7 +569,7 @@ mod tests {
         let hash = map.mix(7);
         (0..2).for_each(|key| _ = session.insert(hash, key, key));
         let root = session.root().unwrap();
-        root.install(Table::new(0), || 0, &session.guard);
+        root.install(Table::new(0), &session.guard);
         session.move_path(root, hash);
         assert!(session.remove_if(hash, |k| *k == 0, |_, _| true).is_some());
         assert_eq!(session.insert(hash, 1, 2), Some(&1));
@@ -582,7 +584,7 @@ mod tests {
         let session = map.pin();
         let mut chain = vec![session.root().unwrap()];
         for n in 0..64 {
-            let next = chain[n].install(Table::new(chain[n].bits()), || 0, &session.guard);
+            let next = chain[n].install(Table::new(chain[n].bits()), &session.guard);
             chain.push(next);
         }
         for (n, table) in chain.iter().enumerate().take(64).skip(1).rev() {
@@ -620,7 +622,7 @@ mod tests {
             let session = map.pin();
             let mut table = session.root().unwrap();
             for _ in 0..MANY / 10 {
-                table = table.install(Table::new(0), || 0, &session.guard);
+                table = table.install(Table::new(0), &session.guard);
             }
         };
         let small = thread::Builder::new().stack_size(64 << 10).spawn(end);
@@ -648,9 +650,9 @@ mod tests {
         fill(&map, 0..9_000);
         let session = map.pin();
         let root = session.root().unwrap();
-        let next = root.install(Table::new(root.bits() + 1), || 0, &session.guard);
+        let next = root.install(Table::new(root.bits() + 1), &session.guard);
         // Chains of three: the next table moves on while most of the root has not moved.
-        next.install(Table::new(root.bits()), || 0, &session.guard);
+        next.install(Table::new(root.bits()), &session.guard);
         for key in 0..9_000 {
             assert_eq!(
                 session.find(map.mix(key), |k| *k == key),

@@ -97,7 +97,7 @@ fn tables<'s>(session: &'s Session<'_, u64, u64>) -> Vec<&'s Table> {
 fn grow(map: &Map, bits: u32) {
     let session = map.pin();
     let newest = session.newest().unwrap();
-    newest.install(Table::new(bits), || 0, &session.guard);
+    newest.install(Table::new(bits), &session.guard);
 }
 
 /// Moves the path of `key` from the table which is the `nth` now.

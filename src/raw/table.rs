@@ -117,14 +117,7 @@ impl Table {
     }
 
     /// M1: makes `next` the next table, unless there is one: then that one.
-    /// `tombstones` are counted at the last moment: what comes and goes in this table afterwards is not in them.
-    pub(super) fn install<'g>(
-        &'g self,
-        mut next: Box<Table>,
-        tombstones: impl FnOnce() -> usize,
-        _guard: &'g Guard,
-    ) -> &'g Table {
-        next.tombstones_before = tombstones();
+    pub(super) fn install<'g>(&'g self, next: Box<Table>, _guard: &'g Guard) -> &'g Table {
         let next = Box::into_raw(next);
         // ORDERING: E4: who sees the table sees its buckets. The failure reads another thread's table.
         let installed =
