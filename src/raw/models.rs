@@ -118,6 +118,13 @@ fn assert_entries(map: &Map, keys: &[u64]) {
         .for_each(|&key| assert_eq!(find(map, key), Some(key)));
 }
 
+/// Runs all of `threads` at the same time on `map`, which then has the entries `keys`.
+fn race(map: Map, threads: &[fn(&Map)], keys: &[u64]) {
+    let map = Arc::new(map);
+    run(&map, threads);
+    assert_entries(&map, keys);
+}
+
 /// E10: a lease against the next one, and against a flush.
 #[test]
 fn a_stripe_is_seen_as_its_last_holder_left_it() {
@@ -274,10 +281,9 @@ fn the_first_table_is_found_ready() {
 #[test]
 fn the_next_table_is_found_ready() {
     explore(2, || {
-        let map = Arc::new(map(0, &[1]));
+        let map = map(0, &[1]);
         let leave: fn(&Map) = |map| move_path(map, 0, 1);
-        run(&map, &[leave, leave]);
-        assert_entries(&map, &[1]);
+        race(map, &[leave, leave], &[1]);
     });
 }
 
@@ -307,10 +313,10 @@ fn a_promoted_table_has_all_copies() {
 #[test]
 fn a_word_that_was_published_just_before_it_was_frozen_is_copied_with_its_node() {
     explore(3, || {
-        let map = Arc::new(map(0, &[]));
+        let map = map(0, &[]);
         grow(&map, 0);
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| insert(map, 1),
                 |map| {
@@ -318,8 +324,8 @@ fn a_word_that_was_published_just_before_it_was_frozen_is_copied_with_its_node()
                     find(map, 1);
                 },
             ],
+            &[1],
         );
-        assert_entries(&map, &[1]);
     });
 }
 
@@ -327,9 +333,8 @@ fn a_word_that_was_published_just_before_it_was_frozen_is_copied_with_its_node()
 #[test]
 fn one_key_is_not_inserted_twice_at_the_end_of_a_bucket() {
     explore(3, || {
-        let map = Arc::new(map(1, &[1]));
-        run(&map, &[|map| insert(map, 2), |map| insert(map, 2)]);
-        assert_entries(&map, &[1, 2]);
+        let map = map(1, &[1]);
+        race(map, &[|map| insert(map, 2), |map| insert(map, 2)], &[1, 2]);
     });
 }
 
@@ -337,10 +342,10 @@ fn one_key_is_not_inserted_twice_at_the_end_of_a_bucket() {
 #[test]
 fn a_late_copier_sees_that_its_entry_was_removed() {
     explore(3, || {
-        let map = Arc::new(map(0, &[1]));
+        let map = map(0, &[1]);
         grow(&map, 0);
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| {
                     move_path(map, 0, 1);
@@ -351,8 +356,8 @@ fn a_late_copier_sees_that_its_entry_was_removed() {
                     assert_eq!(find(map, 1), None);
                 },
             ],
+            &[],
         );
-        assert_entries(&map, &[]);
     });
 }
 
@@ -360,11 +365,11 @@ fn a_late_copier_sees_that_its_entry_was_removed() {
 #[test]
 fn a_late_copier_sees_what_was_removed_two_tables_on() {
     explore(2, || {
-        let map = Arc::new(map(0, &[1]));
+        let map = map(0, &[1]);
         grow(&map, 0);
         grow(&map, 0);
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| move_path(map, 0, 1),
                 |map| {
@@ -374,8 +379,8 @@ fn a_late_copier_sees_what_was_removed_two_tables_on() {
                     move_path(map, 1, 1);
                 },
             ],
+            &[],
         );
-        assert_entries(&map, &[]);
     });
 }
 
@@ -407,9 +412,9 @@ fn what_does_not_fit_into_a_full_next_table_goes_into_the_one_behind() {
 #[test]
 fn a_key_is_not_inserted_both_in_a_revived_slot_and_behind_it() {
     explore(3, || {
-        let map = Arc::new(map(1, &[1]));
-        run(
-            &map,
+        let map = map(1, &[1]);
+        race(
+            map,
             &[
                 |map| insert(map, 6),
                 |map| {
@@ -417,8 +422,8 @@ fn a_key_is_not_inserted_both_in_a_revived_slot_and_behind_it() {
                     insert(map, 6);
                 },
             ],
+            &[6],
         );
-        assert_entries(&map, &[6]);
     });
 }
 
@@ -449,10 +454,10 @@ fn keys_of_one_hash_come_and_go_and_each_is_there_once() {
 #[test]
 fn a_tombstone_is_revived_once() {
     explore(4, || {
-        let map = Arc::new(map(1, &[1]));
+        let map = map(1, &[1]);
         assert!(remove(&map, 1));
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| insert(map, 1),
                 |map| {
@@ -460,8 +465,8 @@ fn a_tombstone_is_revived_once() {
                     assert_eq!(find(map, 1), Some(1));
                 },
             ],
+            &[1],
         );
-        assert_entries(&map, &[1]);
     });
 }
 
@@ -469,11 +474,11 @@ fn a_tombstone_is_revived_once() {
 #[test]
 fn an_entry_that_is_revived_while_its_bucket_moves_is_not_lost() {
     explore(3, || {
-        let map = Arc::new(map(0, &[1]));
+        let map = map(0, &[1]);
         assert!(remove(&map, 1));
         grow(&map, 0);
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| insert(map, 1),
                 |map| {
@@ -481,8 +486,8 @@ fn an_entry_that_is_revived_while_its_bucket_moves_is_not_lost() {
                     find(map, 1);
                 },
             ],
+            &[1],
         );
-        assert_entries(&map, &[1]);
     });
 }
 
@@ -490,10 +495,10 @@ fn an_entry_that_is_revived_while_its_bucket_moves_is_not_lost() {
 #[test]
 fn a_late_copier_revives_nothing() {
     explore(3, || {
-        let map = Arc::new(map(0, &[1]));
+        let map = map(0, &[1]);
         grow(&map, 0);
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| move_path(map, 0, 1),
                 |map| {
@@ -502,8 +507,8 @@ fn a_late_copier_revives_nothing() {
                     assert_eq!([1, 6].map(|key| find(map, key)), [None, Some(6)]);
                 },
             ],
+            &[6],
         );
-        assert_entries(&map, &[6]);
     });
 }
 
@@ -511,10 +516,10 @@ fn a_late_copier_revives_nothing() {
 #[test]
 fn copies_of_one_hash_are_passed_as_entries_are() {
     explore(2, || {
-        let map = Arc::new(map(0, &[1, 6]));
+        let map = map(0, &[1, 6]);
         grow(&map, 1);
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| move_path(map, 0, 1),
                 |map| {
@@ -523,8 +528,8 @@ fn copies_of_one_hash_are_passed_as_entries_are() {
                     insert(map, 6);
                 },
             ],
+            &[1, 6],
         );
-        assert_entries(&map, &[1, 6]);
     });
 }
 
@@ -532,9 +537,9 @@ fn copies_of_one_hash_are_passed_as_entries_are() {
 #[test]
 fn who_reads_while_a_key_of_the_same_hash_comes_and_goes_sees_each_once() {
     explore(3, || {
-        let map = Arc::new(map(1, &[1, 6]));
-        run(
-            &map,
+        let map = map(1, &[1, 6]);
+        race(
+            map,
             &[
                 |map| {
                     remove(map, 1);
@@ -549,8 +554,8 @@ fn who_reads_while_a_key_of_the_same_hash_comes_and_goes_sees_each_once() {
                     assert!(seen == [1, 6] || seen == [6], "{seen:?}");
                 },
             ],
+            &[1, 6],
         );
-        assert_entries(&map, &[1, 6]);
     });
 }
 
@@ -558,10 +563,10 @@ fn who_reads_while_a_key_of_the_same_hash_comes_and_goes_sees_each_once() {
 #[test]
 fn a_key_that_comes_back_in_a_later_slot_of_its_bucket_is_seen_once() {
     explore(3, || {
-        let map = Arc::new(map(1, &[1, 6]));
+        let map = map(1, &[1, 6]);
         assert!(remove(&map, 6));
-        run(
-            &map,
+        race(
+            map,
             &[
                 |map| {
                     assert!(remove(map, 1));
@@ -569,7 +574,7 @@ fn a_key_that_comes_back_in_a_later_slot_of_its_bucket_is_seen_once() {
                 },
                 |map| assert!(super::Iter::new(&map.pin()).count() <= 1),
             ],
+            &[1],
         );
-        assert_entries(&map, &[1]);
     });
 }
